@@ -239,7 +239,7 @@ async def test_a_state_whose_type_changed_begins_anew_with_a_warning(project, da
     async with Session(project, tools=make(int), home=data_home, session_id=session.id) as session:
         assert (await session.call("show")).text == "7"
     async with Session(project, tools=make(dict), home=data_home, session_id=session.id) as session:
-        assert "begins anew" in session.warnings[0]
+        assert "starts with its defaults" in session.warnings[0]
         assert (await session.call("show")).text == "{}"
 
 

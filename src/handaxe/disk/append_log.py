@@ -46,7 +46,7 @@ class LogFailed(DiskFault):
 
 
 class LogFull(LogFailed):
-    """There is no room for the record; the log ends with the record before it."""
+    """The disk is full; the log ends with the record before it."""
 
 
 class TornTail(msgspec.Struct, frozen=True):
@@ -193,9 +193,9 @@ class LineLog:
         return record.payload
 
     def find_damage(self) -> str | None:
-        """What somebody did to the records written here: `removed` or `cut short`; None: nothing.
+        """Damage to the records written here: `removed` or `cut short`; None: no damage.
 
-        Removed is also a log whose name was taken away, so that nobody will ever find it.
+        A log whose name was deleted also counts as removed.
         """
         with self._mutex:
             if self._fd >= 0:

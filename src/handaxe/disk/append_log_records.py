@@ -18,12 +18,12 @@ from handaxe.disk.safe_open import open_regular
 
 @cache
 def _compile_head() -> re.Pattern[bytes]:
-    """How a line begins; made for whoever reads a log, writing one needs none."""
+    """The start of a line; used for reading a log only."""
     return re.compile(rb'\{"seq":(0|[1-9][0-9]{0,18}),"crc":"([0-9a-f]{8})","event":')
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """One record as it stands in a log."""
+    """One record as it is in a log."""
 
     offset: int
     seq: int

@@ -82,7 +82,7 @@ def read_extended_attributes(fd: int) -> dict[str, bytes]:
 
 
 def describe_protection(fd: int) -> str | None:
-    """Why nobody may change an open file, if it carries such a mark."""
+    """Why an open file may not be changed, if it has such a mark."""
     if sys.platform != "linux":
         return None
     try:

@@ -1,4 +1,4 @@
-"""New content on its way to disk: written, hashed and compared without a second whole copy."""
+"""Write new content to disk: write, hash and compare it without a second whole copy."""
 
 import errno
 import hashlib

@@ -1,6 +1,6 @@
 """Getting bytes and names onto the device, and knowing that they are there.
 
-A failed sync is final: the kernel may have thrown the pages away, so nobody here tries again.
+A failed sync is final: the kernel may have dropped the pages, so it is not repeated.
 """
 
 import errno

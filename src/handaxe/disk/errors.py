@@ -54,7 +54,7 @@ class UnexpectedSymlink(DiskFault):
 
 
 class LockTimeout(DiskFault):
-    """Somebody else held the advisory lock for the whole waiting time."""
+    """Another process held the advisory lock for the whole waiting time."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__(f"another process held the lock for {wait_s:g} s")

@@ -1,4 +1,4 @@
-"""The file that stands at a name now, compared with the one a caller expects there."""
+"""The current file of a name, compared with the one a caller expects."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ _COARSE_TICK_NS = 2_000_000_000
 
 
 class CurrentFile:
-    """The regular file at a name, held open; or the fact that there is none."""
+    """The regular file at a name, held open; or its absence."""
 
     def __init__(self, directory_fd: int, name: str) -> None:
         self._directory_fd = directory_fd
@@ -50,12 +50,12 @@ class CurrentFile:
         return self.info.st_size if self.exists else 0
 
     def refresh_status(self) -> None:
-        """Take the status anew, after a change of our own to anything but the content."""
+        """Read the status again, after this process changed something other than the content."""
         self._found_at_ns = _get_clock_ns()
         self.info = os.fstat(self.fd)
 
     def version(self) -> Version | Absent:
-        """What is there, with a digest unless the file is huge."""
+        """The current state, with a digest unless the file is huge."""
         if not self.exists:
             return ABSENT
         size_bytes = self.info.st_size
@@ -121,7 +121,7 @@ def _get_identity(info: os.stat_result) -> tuple[int, ...]:
 
 
 def _get_clock_ns() -> int:
-    """The newest stamp a file changed before now can bear."""
+    """The newest time stamp of a file that was changed before now."""
     if sys.platform == "linux":
         return time.clock_gettime_ns(_COARSE_REALTIME)
     return time.time_ns() - _TICK_NS

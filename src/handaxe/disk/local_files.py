@@ -52,11 +52,11 @@ T = TypeVar("T")
 
 
 def _allow_all(_path: str, _access: Access) -> None:
-    """The judge of a tree that nobody guards."""
+    """The judge of an unrestricted tree."""
 
 
 class LocalFiles(Files):
-    """This machine's files, opened without following a link nobody has judged."""
+    """This machine's files, opened without following unchecked links."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class LocalFiles(Files):
         return info.st_nlink > 1 and stat.S_ISREG(info.st_mode)
 
     async def look(self, path: str) -> FileInfo | None:
-        """What stands at the end of the path's links; None if nothing does."""
+        """The file at the end of the path's links; None if it does not exist."""
         self._judge(path, "read")
         real = path
         try:
@@ -139,7 +139,7 @@ class LocalFiles(Files):
         return FileInfo(real, _get_kind(info.st_mode), info.st_size, info.st_mtime_ns, mode, number)
 
     async def names(self, directory: str) -> list[str]:
-        """The names in a directory; empty if there is none."""
+        """The names in a directory; empty if it does not exist."""
         self._judge(directory, "read")
         real = self._resolve_judged(directory, "read")
         try:
@@ -299,7 +299,7 @@ class LocalFiles(Files):
 def _explain_fault(
     path: str, expect: FileVersion | None, error: DiskFault | OSError
 ) -> faults.ToolFault:
-    """What went wrong with a change, as a fault for whoever asked for it."""
+    """The failure of a change, as a fault for the caller."""
     match error:
         case VersionChanged():
             return _make_conflict_fault(path, expect, error)
@@ -417,7 +417,7 @@ def _make_conflict_fault(
     path: str, expect: FileVersion | None, changed: VersionChanged
 ) -> faults.ToolFault:
     if expect is None:
-        return faults.Exists(f"{path} was created by somebody else meanwhile. Read it first.")
+        return faults.Exists(f"{path} was created by another program meanwhile. Read it first.")
     if isinstance(changed.actual, Absent):
         return faults.NotFound(path)
     return faults.Stale(
@@ -426,7 +426,7 @@ def _make_conflict_fault(
 
 
 def _convert_os_error(path: str, error: OSError, done: str = "opened") -> faults.ToolFault:
-    """What an operating system error means to whoever asked for the file."""
+    """The fault for an operating system error."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return faults.NotFound(path)
     if isinstance(error, IsADirectoryError):

@@ -4,10 +4,10 @@ The lock of a file is `flock` on the descriptor of its directory: it leaves no l
 user's project, holds across data directories, and dies with its process. It keeps handaxe's own
 writers apart; other programs do not know it, so writers still compare before they replace.
 
-`flock` alone is not fair: a writer that gives the lock back and takes it again at once wins over
-one that sleeps between two attempts. So a waiting writer marks its place in a queue, and nobody
-passes it. The mark is a shared lock of one byte, at the time of its arrival, on the same open
-descriptor; like the lock itself it leaves nothing behind and dies with its process.
+`flock` alone is not fair: a writer that releases the lock and takes it again at once wins over one
+that sleeps between two attempts. So a waiting writer marks its place in a queue, and no other
+writer passes it. The mark is a shared lock of one byte, at the time of its arrival, on the same
+open descriptor; like the lock itself it leaves nothing behind and dies with its process.
 """
 
 import errno
@@ -37,10 +37,10 @@ _NO_MARK = _MARK.pack(fcntl.F_UNLCK, 0, 0, 0, 0)
 def hold(fd: int, *, shared: bool = False, wait_s: float | None = None) -> bool:
     """Take the lock of an open descriptor; False where the file system has no locks.
 
-    Who waits for an exclusive lock gets it in the order of arrival. With `wait_s=0` nobody waits.
+    Exclusive locks are given in the order of arrival. `wait_s=0` does not wait.
 
     Raises:
-        Locked: somebody else kept it for `wait_s`, by default `WAIT_S`.
+        Locked: another process kept it for `wait_s`, by default `WAIT_S`.
     """
     wait_s = WAIT_S if wait_s is None else wait_s
     flags = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
@@ -123,7 +123,7 @@ def _take(fd: int, flags: int) -> bool:
 
 
 def _find_mark(fd: int, where: bytes) -> int | None:
-    """The place of somebody else who waits, in the part of the queue that `where` names."""
+    """The place of another waiting process, in the part of the queue that `where` names."""
     if _GET_MARK is None:
         return None
     try:

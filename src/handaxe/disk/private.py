@@ -28,9 +28,9 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def find_shared_access(path: str | os.PathLike[str]) -> str | None:
-    """Why others could have put there what is there; None if they could not, or nothing is there.
+    """Why other users could have changed the content; None if they could not, or it is missing.
 
-    Links on the way count as well: whoever owns one chooses where it leads.
+    Links in the path count as well: the owner of a link chooses its target.
     """
     return _find_foreign_link(os.path.abspath(path)) or _find_foreign(os.fspath(path))
 

@@ -41,7 +41,7 @@ _NOT_CREATABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 T = TypeVar("T")
 
 OwnLinks = Callable[[int, int], int]
-"""How many names of an inode (device, number) are ours, made to keep its content."""
+"""How many names of an inode (device, number) handaxe made to keep its content."""
 
 
 Ahead = Callable[[], None]
@@ -49,12 +49,12 @@ Ahead = Callable[[], None]
 
 
 def count_no_links(_dev: int, _ino: int) -> int:
-    """Whoever keeps no second names has none."""
+    """The count for callers without second names."""
     return 0
 
 
 def skip_preparation() -> None:
-    """Whoever keeps no record has nothing to wait for."""
+    """For callers without a record: nothing to wait for."""
 
 
 class Replacement(msgspec.Struct):
@@ -177,7 +177,7 @@ class Replacement(msgspec.Struct):
         temporary.is_moved = True
 
     def _verify(self, temporary_fd: int, digest: str) -> Version:
-        """The version that now stands at the name, which must be what was written."""
+        """The version that is now at the name, which must be the written one."""
         try:
             with wrap_os_errors("read the new file back", applied=True):
                 info = os.stat(self.name, dir_fd=self.directory.fd, follow_symlinks=False)
@@ -252,9 +252,9 @@ def _is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
 
 
 class _Beside(Generic[T]):
-    """A function run in a thread while its caller goes on, or else when its value is asked for.
+    """A function that runs in a thread while its caller continues, or when its value is needed.
 
-    Nobody leaves it before the thread has ended, so that what the thread reads stays open.
+    Leaving it waits for the thread, so that the files that the thread reads stay open.
     """
 
     def __init__(self, function: Callable[[], T], *, in_thread: bool) -> None:

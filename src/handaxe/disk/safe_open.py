@@ -1,7 +1,7 @@
 """Opening the very file or directory a resolved path names, and no other.
 
-Whoever calls has resolved and checked the path already. A link that appears in any part of it
-since then is refused, so what was checked is what is opened. Where links lead is told here, too.
+The caller has resolved and checked the path already. A link that appears in any part of it since
+then is refused, so exactly the checked file is opened. This module also resolves links.
 """
 
 import errno
@@ -29,9 +29,9 @@ _KINDS = {
 
 
 def resolve_links(path: str | os.PathLike[str]) -> str:
-    """The path with every link followed; one that may not be read stands for itself.
+    """The path with every link followed; an unreadable link stays as it is.
 
-    `os.path.realpath` gives up on such a link, which anybody can name: `/proc/1/root` is one.
+    `os.path.realpath` gives up on such a link, and every user can name one: `/proc/1/root`.
     """
     try:
         return os.path.realpath(path)
@@ -101,10 +101,10 @@ def open_regular_at(path: str, *, access: int = os.O_RDONLY) -> tuple[int, os.st
 
 
 def stat_without_links(path: str) -> os.stat_result | None:
-    """What stands at an absolute path that has no link in it; None where one may be.
+    """The status of an absolute path that has no link in it; None where one may be.
 
     Raises:
-        FileNotFoundError: nothing stands there, and no link on the way would change that.
+        FileNotFoundError: it does not exist, and no link in the path would change that.
     """
     if not hasattr(os, "O_PATH"):
         return None
@@ -148,7 +148,7 @@ def _is_named(fd: int, *paths: str) -> bool:
 
 
 def _is_plain_directory(path: str) -> bool:
-    """Whether a directory stands at an absolute path that has no link in it."""
+    """Whether an absolute path without links is a directory."""
     try:
         fd = os.open(path, _LOOK | os.O_DIRECTORY)
     except OSError:

@@ -1,8 +1,8 @@
 """Unfinished files beside their target: made, thrown away, and swept up after a crash.
 
-The name does not depend on the target's, so the longest target name leaves room for it. Whoever
-writes one holds the lock of its directory; without a holder it is a leftover. Only files with a
-late name are moved after the lock was given back.
+The name does not depend on the target's, so every target name is possible. A writer holds the lock
+of the directory; a file without a holder is a leftover. Only files with a late name are moved after
+the lock was released.
 """
 
 import contextlib
@@ -76,8 +76,8 @@ def remove_leftovers(
 ) -> list[str]:
     """Remove temporary files that a crash left in a directory; gives their names.
 
-    A directory in which somebody is writing right now is left alone, and so are files that wait for
-    their place and were written at the time `older_than` or later.
+    A directory with an active writer is skipped, and so are files that wait for their place and
+    were written at the time `older_than` or later.
     """
     fd = open_directory(os.fsdecode(directory))
     try:

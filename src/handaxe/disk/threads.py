@@ -1,10 +1,9 @@
 """Threads for work that waits for a device, so that the event loop never does.
 
-A device may need seconds for a sync, and nobody knows before. These threads cost a third of what
-those of `asyncio` cost. They are few and stay for the next work; the end of the process waits a
-moment for what has begun. Unlike `threading.Thread.start`, which waits for ever for a thread that
-dies at once for lack of memory, starting one here waits for nothing: a thread that does not report
-is replaced.
+A device may need seconds for a sync, without notice. These threads cost a third of those of
+`asyncio`. They are few and stay for the next work; the end of the process waits a moment for
+started work. `threading.Thread.start` never returns if a thread dies at once for lack of memory.
+Starting a thread here waits for nothing: a thread that does not report is replaced.
 """
 
 import _thread
@@ -47,7 +46,7 @@ T = TypeVar("T")
 
 
 class ThreadWork(Generic[T]):
-    """Work in a thread, which comes to its end also if nobody waits for it any more."""
+    """Work in a thread, which finishes even after its caller stopped waiting."""
 
     __slots__ = ("_ends", "_loop", "_work", "is_over", "result")
 
@@ -125,7 +124,7 @@ class _Threads:
             self.begin(_Turn(self))
 
     def _pass_stuck(self) -> None:
-        """Start one more where what runs does not come to an end: its device may hang."""
+        """Start another thread if the running ones do not finish: their device may hang."""
         with self._lock:
             is_stuck = bool(self._large) and time.monotonic() - self._large_ended > _STUCK_S
             if is_stuck:
@@ -135,7 +134,7 @@ class _Threads:
             self.begin(_Turn(self))
 
     def run_large(self) -> None:
-        """Do the work whose turn it is, then make room for the next."""
+        """Do the next work, then free the thread."""
         with self._lock:
             if not self._large:
                 # Another one took it, which had been started for one that hung.
@@ -206,7 +205,7 @@ class _Threads:
 
 
 class _Turn:
-    """Stands in the queue for whichever large work is next then."""
+    """A place in the queue for the next large work."""
 
     __slots__ = ("_threads",)
 
@@ -222,10 +221,10 @@ _threads = _Threads()
 
 
 def share_interpreter() -> None:
-    """Let threads that compute give way to the event loop soon, unless the host said how soon.
+    """Shorten the turns of computing threads for the event loop, unless the host set them.
 
-    The interpreter leaves a thread its turn for 5 ms; with ten of them at work the event loop
-    would wait that long again and again in a single call.
+    The interpreter switches threads after 5 ms; with ten computing threads the event loop would
+    wait that long again and again in a single call.
     """
     if sys.getswitchinterval() == _USUAL_TURN_S:
         sys.setswitchinterval(_TURN_S)
@@ -264,7 +263,7 @@ atexit.register(_finish)
 
 
 GRACE_S = 0.1
-"""So long a cancelled write may take to end; then its call is answered while it goes on."""
+"""How long a cancelled write may take to end; then its call returns while it continues."""
 
 Unfinished = list[ThreadWork[Any]]
 """Writes that go on although their calls were cancelled."""
@@ -273,7 +272,7 @@ Unfinished = list[ThreadWork[Any]]
 async def write_in_thread(
     path: str, work: Callable[[], T], unfinished: Unfinished, *, is_large: bool = False
 ) -> T:
-    """Do work that writes; cancelled, it goes on to its end and is added to `unfinished`."""
+    """Do work that writes; if it is cancelled, it continues and is added to `unfinished`."""
     job = start_large(work, unfinished) if is_large else start_in_thread(work)
     try:
         return await job.result
@@ -289,7 +288,7 @@ async def write_in_thread(
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """Run in a thread to its end, even if nobody waits for it any more."""
+    """Run in a thread to its end, even if the caller is cancelled."""
     job = start_in_thread(work)
     try:
         return await job.result
@@ -328,7 +327,7 @@ class SlowRecords:
         return is_unstarted
 
     def put_off(self, call_id: str, finish: Callable[[str], Coroutine[Any, Any, object]]) -> bool:
-        """Finish the record of a call later, if something goes on; whether it does."""
+        """Finish the record of a call later, if a write continues; whether one does."""
         going_on = [job for job in self._writes if not job.is_over]
         self._writes.clear()
         if call_id in self._recording:

@@ -1,4 +1,4 @@
-"""What a file was when it was looked at: content by hash, and the facts around it."""
+"""The version of a file at a moment: content by hash, and its status."""
 
 import errno
 import functools
@@ -153,7 +153,7 @@ _SIZE_BYTES, _SECONDS_AT, _REST_AT = 256, 80, 88
 
 
 def get_birth_ns(path: str) -> int | None:
-    """When the file itself was made, in nanoseconds; None where nobody knows."""
+    """The birth time of the file itself in nanoseconds; None where it is unknown."""
     if sys.platform == "darwin":
         return int(os.lstat(path).st_birthtime * 1e9)
     ask = _load_statx()
@@ -161,7 +161,7 @@ def get_birth_ns(path: str) -> int | None:
 
 
 def find_shared_birth_ns(path: str, info: os.stat_result) -> int:
-    """The birth of a regular file with several names; 0 of anything else and where nobody knows.
+    """The birth time of a regular file with several names; 0 otherwise and where it is unknown.
 
     Such a file is written in place, so a later undo has to know that it still is the same file.
     """

@@ -1,4 +1,4 @@
-"""Find calls that would wait for each other for ever, so that one of them is refused instead."""
+"""Find calls that would wait for each other forever, so that one of them is refused."""
 
 from handaxe.contract.call import CallSlot
 from handaxe.contract.faults import NestedCall
@@ -12,7 +12,7 @@ def refuse_cycle(slot: CallSlot) -> None:
 
 
 def find_cycle(slot: CallSlot) -> CallSlot | None:
-    """The call that it waits for, and that ends only after it; None if there is none."""
+    """The call that it waits for and that ends only after it, or None."""
     # A call waits for the calls made in it, so whoever waits for a call around it is found too.
     for blocker in () if slot.waits is None else slot.waits():
         if blocker is slot or _is_reaching(blocker, slot):

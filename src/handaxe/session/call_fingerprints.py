@@ -23,7 +23,7 @@ _MOST_RECENT = 64
 
 
 class CallFingerprints:
-    """Equally many bytes for every call id; what was kept last counts."""
+    """Equally many bytes for every call id; the last entry counts."""
 
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes = size_bytes
@@ -41,7 +41,7 @@ class CallFingerprints:
             self._flush_recent()
 
     def get(self, call_id: str) -> bytes | None:
-        """What is kept about a call."""
+        """The kept data about a call."""
         if call_id in self._recent:
             return self._recent[call_id]
         mark = hash(call_id)
@@ -66,8 +66,8 @@ class CallFingerprints:
 def compute_fingerprint(tool: str, call_input: object) -> bytes:
     """The tool's name and its input, to the letter.
 
-    Sixty-four bits under a key of this process, as call ids have: nobody can
-    foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
+    Sixty-four bits under a key of this process, as call ids have, so they are unpredictable. If two
+    inputs collide, the second call gets an answer and nothing runs.
     """
     try:
         if call_input and is_long(call_input):

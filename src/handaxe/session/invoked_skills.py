@@ -31,7 +31,7 @@ class InvokedSkills:
 
 
 class SkillHooks:
-    """Passes skills that are run on to whoever runs their hooks."""
+    """Passes started skills on to the runner of their hooks."""
 
     def __init__(self, hear: Callable[[SkillInfo], str | None]) -> None:
         """`hear` takes over the hooks of a skill that may have some, or says what is wrong."""

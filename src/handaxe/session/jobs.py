@@ -1,8 +1,8 @@
-"""The background work of one session: what runs, how it ended, what the model must be told.
+"""The background work of one session: running and ended work, and messages for the model.
 
 Every piece of work has exactly one `JobStarted` and one `JobEnded`; work that a dead process left
-behind gets its end when the session is opened again. What ended is told to the model once, also
-after a restart.
+behind gets its end when the session is opened again. The model gets each end once, also after a
+restart.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ HOST_ENDED = "was killed because handaxe ended"
 Announcement = JobStarted | JobEnded | JobSaid | JobsTold | MessagePosted
 Announce = Callable[[Announcement], object]
 AtEnd = Callable[[JobState], Awaitable[None]]
-"""Sees to what work leaves behind, before anybody is told of its end."""
+"""Handles the results of work before its end is announced."""
 
 
 MAX_LINES = 200
@@ -46,24 +46,24 @@ MAX_LINES = 200
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One thing that an agent has to be told."""
+    """One message for an agent."""
 
     id: str
-    """What the log calls it once it was told."""
+    """Its name in the log after delivery."""
     text: str
     is_final: bool = True
     """Whether it is more than lines of a watched command, which may be followed by many more."""
 
 
 class PendingNotices:
-    """What was not told yet: lines of watched commands, messages of agents, ends of work."""
+    """Undelivered messages: lines of watched commands, messages of agents, ends of work."""
 
     def __init__(
         self,
         find_recipient: Callable[[str], str | None],
         find_state: Callable[[str], JobState | None],
     ) -> None:
-        """`find_recipient` returns the sub-agent that is told of work; None: the session's own."""
+        """`find_recipient` returns the subagent for messages of work; None: the main agent."""
         self._find_recipient = find_recipient
         self._find_state = find_state
         self._ends: dict[str, str] = {}
@@ -86,7 +86,7 @@ class PendingNotices:
         self._announce()
 
     def add_line(self, job_id: str, line: str) -> bool:
-        """A watched command printed a line; whether there was room for it beside the others."""
+        """A watched command printed a line; False if too many lines wait already."""
         lines = self._lines.setdefault(job_id, [])
         lines.append(line)
         has_room = len(lines) <= MAX_LINES
@@ -102,7 +102,7 @@ class PendingNotices:
         self._announce()
 
     def forget(self, notice_id: str) -> bool:
-        """It was told; whether it waited for that."""
+        """Mark it as delivered; whether it was waiting."""
         if notice_id.endswith(":"):
             job_id = notice_id.removesuffix(":")
             self._left_out.pop(job_id, None)
@@ -117,7 +117,7 @@ class PendingNotices:
         return not any(self._find_recipient(job_id) == viewer for job_id in self._list_job_ids())
 
     def list_for(self, viewer: str | None) -> tuple[Notice, ...]:
-        """What this agent has to be told; the lines of a command come before its end."""
+        """The messages for this agent; the lines of a command come before its end."""
         notices = [
             Notice(f"{job_id}:", self._format_lines(job_id, lines), is_final=False)
             for job_id, lines in self._lines.items()
@@ -178,13 +178,13 @@ class PendingNotices:
         return not self.is_empty(viewer) or not goes_on(kinds)
 
     def notify(self) -> None:
-        """Let everybody who waits look again."""
+        """Wake all waiting tasks."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     def pass_on(self) -> None:
-        """Somebody who was told of work is gone; what waits may be for another one now."""
+        """A recipient of messages has ended; waiting messages may have another recipient now."""
         self._announce()
 
     def _announce(self) -> None:
@@ -232,10 +232,10 @@ class Jobs:
         kept_agents: "Callable[[], Iterable[AgentState]]" = tuple,
         kept_work: Callable[[JobState], Job] | None = None,
     ) -> None:
-        """`elsewhere` says how much goes on in other sessions; a `max_running` of 0 allows nothing.
+        """`elsewhere` counts running work of other sessions; a `max_running` of 0 allows nothing.
 
-        `kept_agents` are those of earlier runs, for a session that starts none itself; `kept_work`
-        gives what is kept of a command of an earlier run.
+        `kept_agents` are those of earlier runs, for a session without agents; `kept_work` returns
+        the kept record of a command of an earlier run.
         """
         self._announce = announce
         self._at_end = at_end
@@ -256,10 +256,10 @@ class Jobs:
         self._present: set[str] = set()
         self._viewer: str | None = None
         self.notices = PendingNotices(self._find_recipient, self._find_state)
-        """What was not told yet."""
+        """The undelivered messages."""
 
     def share_with_agent(self, agent_id: str) -> Self:
-        """The same work for a sub-agent: it is told of what it starts, as long as it is there."""
+        """The same work for a subagent, which gets the messages of its own work while it runs."""
         # Most sessions have no sub-agent.
         import copy
 
@@ -270,9 +270,9 @@ class Jobs:
         return view
 
     async def leave(self, *, keeps: bool) -> None:
-        """The sub-agent has ended; what it was not told is told to the session's own agent.
+        """The subagent has ended; its undelivered messages go to the main agent.
 
-        With `keeps` its commands go on.
+        With `keeps` its commands continue.
         """
         if not keeps:
             mine = [state.job_id for state in self.running() if self._is_mine(state)]
@@ -294,7 +294,7 @@ class Jobs:
             raise TooManyTasks(everywhere, running)
 
     def named(self, job_id: str | None) -> tuple[JobState, Job | None]:
-        """The work a call speaks of, with its state; a fault if there is none."""
+        """The work that a call names, with its state; raises a fault if it is unknown."""
         from handaxe.contract.faults.agent import NoTaskNamed, UnknownJob
 
         if not job_id:
@@ -332,7 +332,7 @@ class Jobs:
         return task
 
     def listed(self) -> list[JobState]:
-        """All work of this session, oldest first, as it stands now."""
+        """All work of this session with its current state, oldest first."""
         now = {job_id: job.state for job_id, job in self._jobs.items()}
         return [
             *(state for job_id, state in self._ended.items() if job_id not in now),
@@ -340,7 +340,7 @@ class Jobs:
         ]
 
     def known(self) -> list[JobState]:
-        """All work and all agents, also those of earlier runs and those somebody waits for."""
+        """All work and all agents, also those of earlier runs and in the foreground."""
         from handaxe.contract.ports.agents import describe_worktree, to_job_state
 
         states = {state.job_id: state for state in self.listed()}
@@ -352,7 +352,7 @@ class Jobs:
         return list(states.values())
 
     def running(self) -> list[JobState]:
-        """The work that goes on."""
+        """The running work."""
         states = (job.state for job_id, job in self._jobs.items() if job_id not in self._ended)
         return [state for state in states if state.status == "running"]
 
@@ -362,21 +362,21 @@ class Jobs:
         self._announce(JobSaid(job_id=job_id, line=line, is_kept=is_kept))
 
     def post_message(self, text: str) -> None:
-        """Tell the session's own agent something, as soon as it can hear it."""
+        """Send the main agent a message as soon as it can get one."""
         posted = MessagePosted(message_id=str(uuid4()), text=text)
         self._announce(posted)
         self.notices.add_message(posted)
 
     def count_new_bytes(self, state: JobState) -> int:
-        """How much work has said since somebody last looked; looking is noted."""
+        """How much output work has written since the last look, which this call is."""
         before = self._looked_at.get(state.job_id, 0)
         self._looked_at[state.job_id] = state.output_bytes
         return max(0, state.output_bytes - before)
 
     async def mark_reported(self, job_id: str) -> None:
-        """The model is about to see how this ended, so it need not be told.
+        """The model is about to see how this ended, so it needs no message.
 
-        Whoever waited for the end may wake up before it was seen to; returns when it was.
+        A waiting call may wake up before the end was processed; returns when it was.
         """
         job = self._jobs.get(job_id)
         if job is not None and job_id not in self._ended and job.state.status != "running":
@@ -392,9 +392,9 @@ class Jobs:
     async def wait_for_work(
         self, agents_s: float | None = None, commands_s: float | None = None
     ) -> bool:
-        """Wait until there is something to tell; False if nothing goes on that could tell it.
+        """Wait for a message; False if no running work could send one.
 
-        Agents are waited for so long, and so long commands and watches; None is no limit.
+        The limits are for agents, and for commands and watches; None means unlimited.
         """
         await self.notices.wait_while(self._goes_on, self._viewer, agents_s, commands_s)
         return self.has_notices
@@ -405,17 +405,17 @@ class Jobs:
         return not self.notices.is_empty(self._viewer)
 
     def list_notices(self) -> tuple[Notice, ...]:
-        """What the model has to be told; `mark_told` says that it was."""
+        """The messages for the model; `mark_told` marks them as delivered."""
         return self.notices.list_for(self._viewer)
 
     def mark_told(self, notices: Iterable[Notice]) -> None:
-        """The model was told these."""
+        """Mark these as delivered."""
         told = tuple(notice.id for notice in notices if self.notices.forget(notice.id))
         if told:
             self._announce(JobsTold(job_ids=told))
 
     def take_notices(self) -> tuple[str, ...]:
-        """What the model has to be told, each thing once."""
+        """The messages for the model, each once."""
         notices = self.list_notices()
         self.mark_told(notices)
         return tuple(notice.text for notice in notices)
@@ -450,7 +450,7 @@ class Jobs:
         self._lost.clear()
 
     def forget_lost(self) -> None:
-        """Work without an end goes on in another process, which will tell it."""
+        """Work without an end runs in another process, which will report it."""
         self._lost.clear()
 
     async def close(self) -> None:
@@ -483,7 +483,7 @@ class Jobs:
         self.notices.add_end(state, summary)
 
     def _find_recipient(self, job_id: str) -> str | None:
-        """The sub-agent that is told of work; None: the session's own agent."""
+        """The subagent that gets messages of work; None: the main agent."""
         owner = self._owners.get(job_id)
         return owner if owner in self._present else None
 
@@ -492,7 +492,7 @@ class Jobs:
         return job.state if job is not None else self._ended.get(job_id) or self._lost.get(job_id)
 
     def _goes_on(self, kinds: tuple[bool, ...]) -> bool:
-        """Whether work goes on that this agent is told of: agents, others, or both."""
+        """Whether work of this agent is running: agents, others, or both."""
         return any(
             job_id not in self._ended
             and (job.state.kind == "agent") in kinds
@@ -551,7 +551,7 @@ class Wakeups:
         self._sleepers: set[asyncio.Future[str]] = set()
 
     def wake(self, reason: str) -> int:
-        """Wake everybody who sleeps now; how many there were."""
+        """Wake all sleeping tasks; returns how many there were."""
         sleepers = [sleeper for sleeper in self._sleepers if not sleeper.done()]
         for sleeper in sleepers:
             sleeper.set_result(reason)

@@ -1,7 +1,7 @@
 """Under which numbers the lines of one file were shown with tags, and where those lines are now.
 
-A session that changes a file moves lines, and whoever was shown the old numbers may use them
-still. Where two lines are alike a tag cannot tell them apart, so it takes this to notice. Only
+A session that changes a file moves lines, and the model may still use the old numbers. A tag does
+not distinguish two equal lines, so this table does. Only
 files that Read showed with tags have one; nothing else loads this module.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 from handaxe.text.line_tags import TAG_CHARS, compute_tag
 
 Move = tuple[int, int, int, str]
-"""The first line, how many went, how many came in their place, and the tags of those that went."""
+"""The first line, how many went, how many replaced them, and the tags of the removed ones."""
 
 
 class LineCandidate(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class LineNumberHistory:
             self._steps.append(tuple(moves))
 
     def reset(self) -> None:
-        """Somebody wrote another content, and no line is known to be where it was."""
+        """Another content was written, and no line is known to be where it was."""
         self._steps.append(None)
 
     def find_candidates(self, number: int) -> LineCandidates:

@@ -29,7 +29,7 @@ class OwnState:
         """Sentences on state that could not be taken over."""
 
     def open(self, states: Iterable[type[State]]) -> dict[type[Any], Any]:
-        """The objects of these types; one that nobody asked for before is made."""
+        """The objects of these types; missing ones are made."""
         return {kind: self._objects.get(kind) or self._make(kind) for kind in states}
 
     def snapshot(self, states: Iterable[type[State]]) -> Snapshot:
@@ -37,7 +37,7 @@ class OwnState:
         return {kind: msgspec.json.encode(state) for kind, state in self.open(states).items()}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Let them hold what they held before; whoever has an object keeps it."""
+        """Restore their previous content; the objects stay the same."""
         for kind, encoded in snapshot.items():
             state, before = self._objects[kind], msgspec.json.decode(encoded, type=kind)
             for name in kind.__struct_fields__:
@@ -77,7 +77,7 @@ class OwnState:
             except msgspec.ValidationError as error:
                 self.problems.append(
                     f"What an earlier run saved as the state {kind.__name__} does not fit it any "
-                    f"more ({error}): it begins anew."
+                    f"more ({error}). The state starts with its defaults."
                 )
         self._objects[kind] = state
         self._saved[kind] = msgspec.json.encode(state)

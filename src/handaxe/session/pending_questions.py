@@ -1,4 +1,4 @@
-"""Permission questions without an answer so far: what was asked, and answers that come later.
+"""Open permission questions, and answers that come later.
 
 The log holds the same events that are taken here, so a question outlives the process that asked.
 """
@@ -18,7 +18,7 @@ _MAX_ANSWERED = 1_000
 
 
 class AskedQuestion(msgspec.Struct):
-    """The last question about an unfinished call, and the earlier ones that had a yes."""
+    """The last question about an unfinished call, and the earlier approved ones."""
 
     request: PermissionRequest
     digest: str
@@ -106,8 +106,8 @@ class PendingQuestions:
         """A person's answers by the ids of the calls, if every one can be given.
 
         Raises:
-            BadAnswer: it is no answer.
-            NotPending: nobody waits for it.
+            BadAnswer: it is not an answer.
+            NotPending: no call waits for it.
         """
         if not isinstance(answers, Mapping):
             raise BadAnswer(
@@ -134,7 +134,7 @@ class PendingQuestions:
         return answer
 
     def find_accepted(self, call_id: str, digest: str) -> Allow | None:
-        """The yes to this very question, from before the one that is open."""
+        """The approval of exactly this question, from before the open one."""
         question = self.asked.get(call_id)
         return None if question is None else question.accepted.get(digest)
 
@@ -154,7 +154,7 @@ def _validate_answer(call_id: object, answer: object) -> Allow | Deny:
         # Types alone keep no host from giving other parts.
         return msgspec.convert(msgspec.to_builtins(answer), type(answer))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadAnswer(f"The answer to the call {call_id!r:.100} is none: {error}.") from None
+        raise BadAnswer(f"The answer to the call {call_id!r:.100} is invalid: {error}.") from None
 
 
 def compute_question_digest(request: PermissionRequest, facts: Iterable[Any]) -> str:

@@ -20,7 +20,7 @@ MAX_ANSWERS = 1000
 
 
 class SourcedRule(msgspec.Struct, frozen=True):
-    """A rule as somebody wrote it, and where."""
+    """A rule as it was written, and where."""
 
     text: str
     behaviour: RuleBehaviour
@@ -30,11 +30,11 @@ class SourcedRule(msgspec.Struct, frozen=True):
     root: str | None = None
     """What a leading `/` is relative to; None for the project's root."""
     approved: tuple[ToolDefinition, ...] | None = None
-    """The server's tools it was given for, as an answer; None if somebody wrote it by hand."""
+    """The server's tools it was given for, as an answer; None if it was written by hand."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True):
-    """What was said about one call."""
+    """The answer about one call."""
 
     call_id: str
     tool: str
@@ -69,11 +69,11 @@ class PermissionState:
         self._turn_grants: tuple[SourcedRule, ...] = ()
         self._answers: deque[PermissionAnswer] = deque(maxlen=MAX_ANSWERS)
         self.never_prompt = never_prompt
-        """Whether nobody may be asked; what would ask is refused and recorded."""
+        """Whether questions are switched off; calls that would ask are refused and recorded."""
         self.may_grant: Callable[[], bool] = lambda: True
-        """Whether anybody may allow more while the session runs; managed settings can forbid it."""
+        """Whether more can be allowed while the session runs; managed settings can forbid it."""
         self.may_files_grant: Callable[[], bool] = lambda: True
-        """Whether what stands in files may allow more, such as a skill for its turn."""
+        """Whether files may allow more, such as a skill for its turn."""
         self.may_enter: Callable[[Mode], bool] = lambda _: True
         """Whether settings let a mode be in force."""
         self.announce: Callable[[Mode], object] = lambda _: None
@@ -98,7 +98,7 @@ class PermissionState:
 
     @property
     def grants(self) -> tuple[SourcedRule, ...]:
-        """What was allowed for the rest of this session."""
+        """The rules that were allowed for the rest of this session."""
         return self._grants
 
     @property
@@ -176,7 +176,7 @@ class PermissionState:
 
     @contextmanager
     def apply_turn_grants(self, allow: Iterable[str], deny: Iterable[str]) -> Generator[None]:
-        """Allow and forbid more until the end of the turn, unless what is done meanwhile fails."""
+        """Allow and forbid more until the end of the turn, unless the body raises."""
         before = self._turn_grants
         self.allow_for_turn(allow)
         self.allow_for_turn(deny, behaviour="deny")
@@ -188,13 +188,13 @@ class PermissionState:
             raise
 
     def end_turn(self) -> None:
-        """Take back what was allowed for one turn."""
+        """Remove the rules of one turn."""
         if self._turn_grants:
             self._turn_grants = ()
             self.revision += 1
 
     def record(self, answer: PermissionAnswer) -> None:
-        """Keep what was said about a call."""
+        """Keep the answer about a call."""
         self._answers.append(answer)
 
     def to_json(self) -> dict[str, Any]:

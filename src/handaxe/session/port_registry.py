@@ -51,7 +51,7 @@ class PortRegistry(MutableMapping[type[Any], Any]):
         )
 
     def __iter__(self) -> Iterator[type[Any]]:
-        """Every type; whoever wants to see all of them has to load them."""
+        """Every type; listing them loads them."""
         waiting: list[type[Any]] = []
         for name in self._makers:
             module, _, attribute = name.rpartition(".")

@@ -84,8 +84,8 @@ class ReadLedger:
     ) -> None:
         """Note that a version was seen: all of it, or the given range of lines.
 
-        `shown` are the lines that whoever reads can name by number and tag from now on; `changes`
-        is how another content came to be, where that is known.
+        `shown` are the lines that the reader can name by number and tag from now on; `changes` is
+        how the content changed, where that is known.
         """
         before = self._seen.get(version.path)
         same = before is not None and before.version.digest == version.digest
@@ -111,7 +111,7 @@ class ReadLedger:
     ) -> None:
         """The session itself changed lines: it knows the new version as far as the old one.
 
-        `shown` are new lines whose numbers and tags it was told.
+        `shown` are new lines whose numbers and tags it knows.
         """
         before = self._seen.get(version.path)
         ranges = before.lines if before else ()
@@ -126,7 +126,7 @@ class ReadLedger:
         self._note(SeenFile(version, total, ranges), shown=shown, changes=changes)
 
     def copy_entry(self, path: str, other: str) -> SeenFile:
-        """Two paths are names of one file: what is known of `other` is known of it here, too."""
+        """Two paths are names of one file: the knowledge of `other` counts here, too."""
         known = self._seen[other]
         seen = msgspec.structs.replace(
             known, version=msgspec.structs.replace(known.version, path=path)

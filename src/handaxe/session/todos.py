@@ -21,7 +21,7 @@ class Todos:
         return before
 
     def summary(self) -> str:
-        """A line for each item that is not done, to be told to a model again."""
+        """A line for each open item, as a reminder for the model."""
         still_open = (todo for todo in self.items if todo.status != "completed")
         return "\n".join(f"- [{todo.status}] {todo.content}" for todo in still_open)
 

@@ -6,7 +6,7 @@ from handaxe.contract.events import BriefChanged
 
 
 class TurnOverrides:
-    """Passes wishes on to whoever can fulfil them, until the turn is over."""
+    """Passes overrides on to the agent, until the turn is over."""
 
     def __init__(
         self,
@@ -19,7 +19,7 @@ class TurnOverrides:
 
     @property
     def effort(self) -> str:
-        """How hard the model tries now; empty if nobody chose."""
+        """The effort of the model now; empty if none was chosen."""
         return self._effort() or ""
 
     def request_override(self, model: str | None, effort: str | None, source: str) -> None:

@@ -39,7 +39,7 @@ class Workdir:
         self.free_to_write: tuple[str, ...] = ()
         """Places that files may be changed in without asking: an agent's own memory."""
         self.own_places = tuple(own_places)
-        """Data and settings of handaxe and its ecosystem, which are no part of any root."""
+        """Data and settings of handaxe and its ecosystem, which do not belong to any root."""
         self.current = self.roots[0]
         """The directory that relative paths start from now."""
         self._announce = announce

@@ -1,4 +1,4 @@
-"""What is kept of a session's agents: how they stand, what they said, their logs."""
+"""The files of a session's agents: their state, their last messages, their logs."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ class AgentFiles:
     """The directory of all agents of one session."""
 
     def __init__(self, directory: Path, redactor: Redactor | None = None) -> None:
-        """`redactor` takes secrets out of what is kept."""
+        """`redactor` removes secrets from kept text."""
         self.directory = directory
         self._redactor = Redactor() if redactor is None else redactor
 

@@ -46,15 +46,15 @@ from handaxe.text.redact import Redactor
 from handaxe.text.sanitize import scrub, to_json_leaf
 
 MOST = 64
-"""So many logs of one thread stand open at the most, beside those with calls under way."""
+"""Maximum number of open logs of one thread, beside those with running calls."""
 
 
 class PooledFile(ABC):
-    """Something that can let go of its files until it is used again."""
+    """Something that can close its files until it is used again."""
 
     @abstractmethod
     def release_files(self) -> bool:
-        """Let go of the files, unless they are needed right now; whether that was done."""
+        """Close the files, unless they are needed right now; whether that was done."""
 
     def mark_used(self) -> None:
         """Say that the files were used, and let others rest where too many are open."""
@@ -72,7 +72,7 @@ class PooledFile(ABC):
 
 
 class _Holders(threading.local):
-    """Of each thread its own: nobody closes what another one is writing to."""
+    """One per thread: no thread closes files that another one is writing to."""
 
     def __init__(self) -> None:
         self.holders: OrderedDict[int, weakref.ref[PooledFile]] = OrderedDict()
@@ -98,12 +98,12 @@ _encoder = msgspec.json.Encoder(enc_hook=to_json_leaf)
 
 @cache
 def _make_decoder() -> "msgspec.json.Decoder[Event]":
-    """Made for whoever reads a log; writing one needs none."""
+    """Used for reading a log only."""
     return msgspec.json.Decoder(Event)
 
 
 class _LogSyncs:
-    """Makes a log durable shortly after it was written, without anybody waiting."""
+    """Makes a log durable shortly after it was written, in the background."""
 
     def __init__(
         self, lines: LineLog, directory: Path, report: Callable[[BaseException], None]
@@ -114,7 +114,7 @@ class _LogSyncs:
         self._running: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.is_due = False
-        """Whether a sync is on its way, so that none has to be begun."""
+        """Whether a sync is running already."""
         self.has_lasting_name = False
 
     def start_soon(self, flush: Callable[[], None]) -> None:
@@ -133,7 +133,7 @@ class _LogSyncs:
             self.is_due = False
 
     async def wait(self) -> None:
-        """Wait for the sync that goes on, if any does."""
+        """Wait for the running sync, if there is one."""
         if self._running is not None:
             with contextlib.suppress(OSError, DiskFault):
                 await self._running
@@ -175,9 +175,9 @@ class EventLog(PooledFile):
         opening: Callable[[], Event] | None = None,
         redactor: Redactor | None = None,
     ) -> None:
-        """`opening` says whose log it is, where it has to begin anew.
+        """`opening` returns the first event of a log that has to start again.
 
-        `redactor` takes secrets out of what is written.
+        `redactor` removes secrets from written text.
         """
         self._redactor = Redactor() if redactor is None else redactor
         self._directory = path.parent
@@ -189,7 +189,7 @@ class EventLog(PooledFile):
         """Calls that another process had under way when this one came."""
         self._waiting: list[Event] = []
         self._open: dict[str, bool] = {}
-        """What goes on, by the ids of calls and background work, and whether it only looks."""
+        """Running calls and background work by id, and whether they are read-only."""
         self._is_flush_due = False
         self._lines = LineLog(path)
         self._result_at = CallFingerprints(_OFFSET_BYTES)
@@ -200,17 +200,17 @@ class EventLog(PooledFile):
         """Events that are being written in a thread."""
         self._drained: asyncio.Future[None] | None = None
         self.may_write_behind = True
-        """Whether long events may be written in a thread, with what comes meanwhile behind them."""
+        """Whether long events may be written in a thread, with later events behind them."""
 
     def append(self, event: Event) -> asyncio.Future[None] | None:
         """Take one event; progress is shown to listeners only and never written.
 
-        What comes back is there for a long event, and for others that come meanwhile: it is done
-        when they are written, or `problem` says why not. To cancel it stops nothing.
+        A long event, and others that come meanwhile, return a future: it is done when they are
+        written, or `problem` says why not. Cancelling it stops nothing.
 
         A call that may change something is on disk before it starts and when it ends, and so is
-        background work. Events of calls that only look wait until the event loop has a free
-        moment, so that many of them cost one write.
+        background work. Events of read-only calls wait until the event loop has a free moment, so
+        that many of them cost one write.
         """
         if isinstance(event, CallStarted):
             self._waiting.append(event)
@@ -247,7 +247,7 @@ class EventLog(PooledFile):
             self.flush()
 
     def _write_behind(self) -> None:
-        """Write what waits in a thread, and what comes meanwhile after it."""
+        """Write the waiting events in a thread, and later ones after them."""
         if self._behind is not None:
             return
         if not self._can_write_behind():
@@ -294,9 +294,9 @@ class EventLog(PooledFile):
             self._open.pop(event.job.job_id, None)
 
     def take_over(self) -> bool:
-        """Whether nobody else is at work here, so that what stands open was left by the dead.
+        """Whether no other process works here, so that open calls belong to dead processes.
 
-        Then nobody can begin before the next events are written, which may close it.
+        Then no other process can start before the next events are written, which may close them.
         """
         return self._presence.enter_alone()
 
@@ -355,11 +355,11 @@ class EventLog(PooledFile):
             self.flush()
 
     def replay(self, call_id: str, offset: int) -> None:
-        """A result stands there, perhaps written by an earlier run of the session."""
+        """The log has a result, perhaps of an earlier run of the session."""
         self._result_at.keep(call_id, offset.to_bytes(_OFFSET_BYTES, "little"))
 
     def has_result(self, call_id: str) -> bool:
-        """Whether the result of a call stands in the log, as far as anybody said."""
+        """Whether the result of a call is in the log, as far as known."""
         return self._result_at.get(call_id) is not None
 
     def result_of(self, call_id: str) -> ToolResult | None:
@@ -388,7 +388,7 @@ class EventLog(PooledFile):
         return event.result
 
     async def close(self) -> None:
-        """Make everything durable and let go of the file."""
+        """Make everything durable and close the file."""
         if self._watcher is not None:
             self._watcher.cancel()
             self._watcher = None
@@ -413,7 +413,7 @@ class EventLog(PooledFile):
         return offsets
 
     def _prepare(self) -> bool:
-        """Make ready for records; False where somebody damaged the log meanwhile."""
+        """Prepare for records; False if the log was damaged meanwhile."""
         if self._lines.find_damage() is not None:
             return False
         if not self._has_directory:
@@ -431,8 +431,8 @@ class EventLog(PooledFile):
             self._watch()
 
     def _begin_anew(self, events: Sequence[Event], harm: str) -> list[int]:
-        """Go on with what is there, which says again whose it is, where records were taken away."""
-        self.problem = f"it was {harm} while the session ran, and began anew"
+        """Continue with the remaining log, with a new first event if records were removed."""
+        self.problem = f"it was {harm} while the session ran, and was started again"
         self._lines.begin_anew()
         self._presence.leave()
         self._has_directory = self._is_known = self._syncs.has_lasting_name = False
@@ -458,7 +458,7 @@ class EventLog(PooledFile):
             self._watch()
 
     def release_files(self) -> bool:
-        """Let go of the file if nothing goes on; the next event opens it again."""
+        """Close the file if no call is running; the next event opens it again."""
         if self._open or self._behind is not None:
             return False
         self._lines.close()
@@ -468,7 +468,7 @@ class EventLog(PooledFile):
 
 
 def append_to_log(path: Path, event: Event) -> None:
-    """Write one event to the log of a session that nobody has open; then it is durable."""
+    """Write one event to the log of a session that is not open; then it is durable."""
     lines = LineLog(path)
     try:
         lines.extend([_encode_event(msgspec.structs.replace(event, at=time.time()))])
@@ -546,7 +546,7 @@ def _scrub_event(event: Event) -> Event:
 
 
 class LoggedEvents:
-    """The events of a log in order, with where they stand; what cannot be read is told after."""
+    """The events of a log in order, with their offsets; unreadable records come last."""
 
     def __init__(self, path: Path, start: int = 0) -> None:
         self._scan = scan(path, start)
@@ -557,7 +557,7 @@ class LoggedEvents:
             try:
                 yield record.offset, _make_decoder().decode(record.payload)
             except (msgspec.DecodeError, msgspec.ValidationError) as error:
-                self._unreadable.append(f"record {record.seq} is no event: {error}")
+                self._unreadable.append(f"record {record.seq} is not an event: {error}")
 
     @property
     def end(self) -> int:

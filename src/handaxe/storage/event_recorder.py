@@ -1,7 +1,7 @@
-"""What happens in a session goes to its log and to everybody who listens.
+"""Record the events of a session in its log, and pass them to listeners.
 
-The log starts with the first event, so that a session nobody used leaves nothing behind. A log
-that cannot be written stops no call, but every result says so.
+The log starts with the first event, so that an unused session leaves nothing behind. A log that
+cannot be written stops no call, but every result says so.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from handaxe.storage.listener_queue import ListenerQueue
 
 Listener = Callable[[Event], Awaitable[object] | None]
-"""A function, or an async function, that is told events."""
+"""A function, or an async function, that gets events."""
 
 
 class EventListener:
-    """Somebody who is told events, in the context where they asked for it."""
+    """A listener with the context in which it subscribed."""
 
     def __init__(self, listener: Listener, problems: dict[str, str]) -> None:
         self._listener = listener
@@ -42,7 +42,7 @@ class EventListener:
         """What an async function has still to hear."""
 
     def hear(self, event: Event) -> None:
-        """Be told soon: what a listener does is no part of the call that it is told of."""
+        """Deliver soon: the work of a listener is not a part of the call."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -97,9 +97,9 @@ class EventRecorder:
         self.log.may_write_behind = self.shared_calls is None
 
     def emit(self, event: Event) -> asyncio.Future[None] | None:
-        """Write an event and tell it to the listeners; what comes after the end is nobody's.
+        """Write an event and pass it to the listeners; events after the end are dropped.
 
-        What comes back, if anything, is done when the event is in the log.
+        A returned future is done when the event is in the log.
         """
         if self._is_closed:
             return None
@@ -133,12 +133,12 @@ class EventRecorder:
         return read_history(self._path)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told every event soon after it happens; calling what comes back ends it.
+        """Get every event soon after it happens; calling the result ends that.
 
         An async function is awaited, one event after the other.
 
         Raises:
-            SetupError: it is no function.
+            SetupError: it is not a function.
         """
         if not callable(listener):
             raise SetupError(f"subscribe() takes a function or an async function, not {listener!r}")
@@ -164,7 +164,7 @@ class EventRecorder:
             self.log.flush()
 
     async def close(self) -> None:
-        """Make the log durable and let go of it; whoever listens has heard everything then."""
+        """Make the log durable and close it, after the listeners got all events."""
         self._is_closed = True
         with suppress(DiskFault, OSError):
             await self.log.close()
@@ -181,7 +181,7 @@ class EventRecorder:
         return result if self.log.problem is None else append_log_problem(result, self.log.problem)
 
     def logged(self, result: ToolResult) -> ToolResult:
-        """The result, once the log has its call; for whoever is about to hand it out."""
+        """The result, once the log has its call; called before it is returned."""
         with suppress(DiskFault, OSError):
             self.log.flush_but_long_look()
         return self.add_log_note(result)
@@ -245,7 +245,7 @@ class SharedCalls:
         self._hold.release_call(call_id)
 
     def result_of(self, call_id: str) -> ToolResult | None:
-        """The stored result of a finished call, whoever made it."""
+        """The stored result of a finished call of any process."""
         self._read_on()
         return self._log.result_of(call_id)
 

@@ -15,19 +15,19 @@ from handaxe.disk.private import find_shared_access
 _not_kept: set[Path] = set()
 """Directories made by this process whose names were not synced yet."""
 _NO_HOME = "/dev/null"
-"""The home directory of a user of whom nobody knows one: nothing can ever be in it."""
+"""The home directory of a user without one: it can never contain anything."""
 _SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 def find_data_home(given: str | os.PathLike[str] | None = None) -> Path:
     """Where handaxe keeps its own files.
 
-    Where nobody named a place and the usual one cannot be written to, as in containers with
-    arbitrary users, it is a directory of the user's own among temporary files.
+    If no place is configured and the usual one is not writable, as in containers with arbitrary
+    users, it is a private directory among the temporary files.
 
     Raises:
-        SetupError: it cannot be one, or another user could have put there what is there: then
-            neither what it trusts nor what it would undo is to be believed.
+        SetupError: it is not usable, or another user could have changed its content. Then its
+            trust and undo records cannot be relied on.
     """
     home = _find_home(given)
     if given is None and not (os.environ.get("HANDAXE_HOME") or _is_writable(home)):
@@ -83,7 +83,7 @@ def _make_temporary_home() -> Path:
         SetupError: it cannot be made, or it is not ours alone.
     """
     home = _name_temporary_home()
-    problem = f"{home} is no directory of yours alone"
+    problem = f"{home} is not a private directory of yours"
     try:
         with contextlib.suppress(FileExistsError):
             home.mkdir(mode=0o700)
@@ -182,7 +182,7 @@ def generate_session_id() -> str:
 
 
 def make_private_directory(directory: Path) -> None:
-    """Create a directory of ours, with those above it, readable by its owner only.
+    """Create a directory and its parents, readable by the owner only.
 
     They survive a power failure when the caller calls `sync_directory_names`, which takes its time.
     """
@@ -191,7 +191,7 @@ def make_private_directory(directory: Path) -> None:
 
 
 def sync_directory_names(directory: Path) -> None:
-    """Make a directory of ours survive a power failure, with those above it, whoever made it."""
+    """Make a directory and its parents survive a power failure."""
     for place in (*[above for above in directory.parents if above in _not_kept], directory):
         # Of a directory that may be written and not read, nobody can say so much.
         with contextlib.suppress(PermissionError):
@@ -200,7 +200,7 @@ def sync_directory_names(directory: Path) -> None:
 
 
 def make_durable_directory(directory: Path) -> None:
-    """Create a directory of ours, with those above it, so that it survives a power failure."""
+    """Create a directory and its parents so that they survive a power failure."""
     for place in private.make_private(directory):
         sync_directory_names(place)
 

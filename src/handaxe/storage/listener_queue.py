@@ -24,7 +24,7 @@ def note_failure(name: str, error: BaseException, problems: dict[str, str]) -> N
     fact = f"{name} failed"
     if fact not in problems:
         why = f"{type(error).__name__}: {describe_error(error)}".rstrip(": ")
-        told = f"The listener {name} failed ({why}). It is told the next events all the same."
+        told = f"The listener {name} failed ({why}). It still gets the next events."
         problems[fact] = told
         _log.warning("%s", told, exc_info=error)
 
@@ -54,7 +54,7 @@ class ListenerQueue:
         self._start()
 
     async def finish(self) -> None:
-        """Wait until everything has been heard, as long as that goes on."""
+        """Wait until all events are delivered, while there is progress."""
         self._start()
         work = self._work
         if work is None or work is asyncio.current_task():
@@ -122,7 +122,7 @@ class ListenerQueue:
             _discard(self._waiting.popleft()[1])
         told = (
             f"The listener {self._name} was stopped with {number:,} of its events: it did not "
-            "come to an end when the session closed."
+            "finish when the session closed."
         )
         self._note_loss("was stopped", told)
 
@@ -135,7 +135,7 @@ class ListenerQueue:
 
 
 def _discard(hearing: Awaitable[object]) -> None:
-    """Let go of what nobody will wait for."""
+    """Drop undelivered events at the end."""
     let_go: Callable[[], object] | None
     let_go = getattr(hearing, "cancel", None) or getattr(hearing, "close", None)
     if let_go is not None:

@@ -74,7 +74,7 @@ class DiskResultStore(ResultStore):
 
 
 def drop_old_results(sessions: Path, retention_days: int) -> int:
-    """Remove stored results that nobody used for longer than the retention; how many went."""
+    """Remove stored results that were unused for longer than the retention; returns how many."""
     import shutil
 
     old = find_old_results(sessions, retention_days)
@@ -84,14 +84,14 @@ def drop_old_results(sessions: Path, retention_days: int) -> int:
 
 
 def find_old_results(sessions: Path, retention_days: int) -> list[Path]:
-    """The directories of results, of agents as well, that nobody used for so long."""
+    """The directories of results, of agents as well, that were unused for this long."""
     oldest = time.time() - retention_days * DAY_S
     found = itertools.chain(sessions.glob("*/results"), sessions.glob("*/agents/*/results"))
     return [results for results in found if _read_used_at(results) < oldest]
 
 
 def list_file_sizes(results: Path) -> list[int]:
-    """The sizes of the files in a directory of results; what goes meanwhile is not counted."""
+    """The sizes of the files in a directory of results; files that disappear are not counted."""
     sizes: list[int] = []
     with contextlib.suppress(OSError):
         for name in os.listdir(results):
@@ -101,7 +101,7 @@ def list_file_sizes(results: Path) -> list[int]:
 
 
 def _read_used_at(results: Path) -> float:
-    """When results were used last; of what is gone by now, just now."""
+    """When results were used last; now, if they are gone."""
     try:
         return results.stat().st_mtime
     except OSError:

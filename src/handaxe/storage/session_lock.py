@@ -1,14 +1,14 @@
-"""Who has a session open, and who is at work in it now.
+"""Which process has a session open, and which processes work in it now.
 
 A session is open in one process alone, or in several that asked to share it (`SessionLock`). One
 file per data directory has a byte for each session and for each call under way in a shared one.
-Whoever holds the lock of a byte has it, until it lets go or dies. So a process needs one descriptor
-for all its sessions. These locks do not tell two holders in one process apart; a table does.
+A process holds the lock of a byte until it releases it or dies. So a process needs one descriptor
+for all its sessions. These locks do not distinguish two holders in one process; a table does.
 
-At work is whoever holds a lock beside the session's log (`Presence`), shared between all of them,
-whoever came to write there. What a log leaves open is lost only if nobody is there any more: who
-can have the lock alone may close what the dead left. It says nothing of whose a call is: while
-somebody is there, nothing is taken for lost.
+Every process that writes to the session's log holds a shared lock beside it (`Presence`). Open
+calls of a log are lost only if no process holds it: a process that gets the lock alone may close
+the calls of dead processes. The lock does not say which process made a call: while any process
+holds it, no call counts as lost.
 """
 
 import errno
@@ -48,13 +48,13 @@ class SharedSessionLock:
         return self._fd >= 0
 
     def enter(self) -> None:
-        """Be there until `leave`; a disk that is full or knows no locks keeps nobody from work."""
+        """Hold the shared lock until `leave`; a full disk or missing locks stop no work."""
         with suppress(OSError, DiskFault):
             self._open()
             locks.hold(self._fd, shared=True)
 
     def enter_alone(self) -> bool:
-        """Be there if nobody else is, and let nobody in until `enter`; whether that worked."""
+        """Take the lock alone until `enter`; False if another process holds it."""
         try:
             self._open()
             locks.hold(self._fd, wait_s=0)
@@ -91,7 +91,7 @@ class SessionLock:
     def __init__(
         self, home: Path, session_id: str, *, shared: bool = False, is_named: bool = False
     ) -> None:
-        """The one that somebody named is taken at once: others may have it."""
+        """A named session is taken at once: other processes may have it."""
         self._home = home
         self._session_id = session_id
         self.is_shared = shared
@@ -101,10 +101,10 @@ class SessionLock:
             self.take()
 
     def take(self) -> None:
-        """Have the session until `release`; a disk without room or locks keeps nobody from work.
+        """Hold the session until `release`; a full disk or missing locks stop no work.
 
         Raises:
-            SessionBusy: somebody else has it, and not both asked to share it.
+            SessionBusy: another process has it, and not both asked to share it.
         """
         if self._is_held:
             return
@@ -231,7 +231,7 @@ def release_place(home: Path, place: int) -> None:
 
 
 def is_session_open(home: Path, session_id: str) -> bool:
-    """Whether a process has the session open; False where that cannot be told."""
+    """Whether a process has the session open; False where that is unknown."""
     if not get_holders_file(home).exists():
         return False
     try:
@@ -250,9 +250,9 @@ def _can_ask_for_locks() -> bool:
 
 
 def _ask_for_lock(fd: int, place: int) -> int | None:
-    """The process whose lock keeps others from a place, 0 if it is not known; None: there is none.
+    """The process that holds a lock, 0 if it is unknown; None if it is free.
 
-    It takes no lock, so it keeps nobody from one.
+    It takes no lock, so it disturbs no other process.
     """
     wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)
     try:

@@ -78,7 +78,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     is_closed: bool
     """Whether it was closed in order."""
     name: str | None = None
-    """What somebody named it."""
+    """Its name."""
     title: str = ""
     """Its name, or else how its conversation begins."""
     size: int = msgspec.field(default=0, name="size_bytes")
@@ -90,7 +90,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationSummary(msgspec.Struct, frozen=True):
-    """A conversation somebody could go on with."""
+    """A conversation that can be resumed."""
 
     session_id: str
     first_words: str
@@ -102,10 +102,10 @@ class SessionHistory(msgspec.Struct):
 
     started: SessionStarted | None = None
     results: dict[str, int] = {}
-    """Where the results of finished calls stand in the log."""
+    """The offsets of the results of finished calls in the log."""
     calls: dict[str, CallStarted] = {}
     put_off: str | None = None
-    """The call that waits to be made, since a hook put it off."""
+    """The call that a hook deferred."""
     questions: PendingQuestions = msgspec.field(default_factory=PendingQuestions)
     """Permission questions about calls that have no result."""
     holder: str = ""
@@ -115,7 +115,7 @@ class SessionHistory(msgspec.Struct):
     said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
     """The conversation since it was last made shorter; results are looked up by their ids."""
     jobs: list[JobStarted | JobEnded | JobSaid | JobsTold | MessagePosted | UserSaid] = []
-    """What background work did and had to tell, and what of that was told."""
+    """The events of background work, its messages, and which were delivered."""
     directory: str | None = None
     mode: str | None = None
     chosen: AgentChosen | None = None
@@ -144,7 +144,7 @@ class SessionHistory(msgspec.Struct):
         shown = "; ".join(self.damage[:_SHOWN_DAMAGES])
         more = len(self.damage) - _SHOWN_DAMAGES
         rest = f"; and {more:,} more places" if more > 0 else ""
-        how = f"The session goes on without what cannot be read of `{LOG_NAME}`"
+        how = f"The session continues without the unreadable parts of `{LOG_NAME}`"
         return (f"The log of this session was damaged. {how}: {shown}{rest}.",)
 
     @property
@@ -203,7 +203,7 @@ class SessionHistory(msgspec.Struct):
                 self._take_state(event)
 
     def _take_state(self, event: Event) -> None:
-        """What a session remembered: the last word counts."""
+        """The remembered state of a session: the last event counts."""
         match event:
             case DirectoryChanged():
                 self.directory = event.path
@@ -324,7 +324,7 @@ def read_events(home: Path, session_id: str, damage: list[str] | None = None) ->
 
 
 def append_event(home: Path, session_id: str, event: Event) -> None:
-    """Write one event to the log of a session that nobody has open."""
+    """Write one event to the log of a session that is not open."""
     with _convert_os_errors(f"The log of the session {session_id!r} could not be written"):
         append_to_log(find_session_directory(home, session_id) / LOG_NAME, event)
 
@@ -342,11 +342,11 @@ def delete_session(home: Path, session_id: str) -> None:
 
 @contextlib.contextmanager
 def hold_session(home: Path, session_id: str) -> Generator[Path]:
-    """The directory of a session, which nobody else opens or works in meanwhile.
+    """The directory of a session, which no other process opens or uses meanwhile.
 
     Raises:
-        SessionNotFound: there is none.
-        SessionBusy: somebody has it open, or works in it.
+        SessionNotFound: the session does not exist.
+        SessionBusy: another process has it open, or works in it.
     """
     directory = find_session_directory(home, session_id)
     lock = SessionLock(home, session_id, is_named=True)
@@ -424,10 +424,10 @@ def _read_touched_at(log: Path) -> float:
 
 
 def find_session_directory(home: Path, session_id: str, *, root: str | None = None) -> Path:
-    """Where a session lies.
+    """The directory of a session.
 
     Raises:
-        SessionNotFound: there is none.
+        SessionNotFound: the session does not exist.
         SessionElsewhere: its log names another project than `root`.
     """
     directory = get_session_directory(home, session_id)
@@ -441,7 +441,7 @@ def find_session_directory(home: Path, session_id: str, *, root: str | None = No
 
 
 def refuse_other_root(session_id: str, recorded: str | None, root: str) -> None:
-    """Make sure that a session is that of a project; a log that names none is nobody's.
+    """Make sure that a session belongs to a project; a log without a project belongs to none.
 
     Raises:
         SessionElsewhere: its log names another one.
@@ -466,7 +466,7 @@ def _convert_os_errors(what: str) -> Generator[None]:
 
 
 def read_session_root(log: Path) -> str | None:
-    """The project of a session by its log; None if that cannot be told."""
+    """The project of a session by its log; None if it is unknown."""
     if log.exists():
         for _, event in LoggedEvents(log):
             if isinstance(event, SessionStarted):
@@ -518,7 +518,7 @@ def _summarize_session(
 
 
 def _measure_directory(directory: Path) -> int:
-    """The bytes of the files in a directory; what goes away meanwhile counts nothing."""
+    """The bytes of the files in a directory; files that disappear are not counted."""
     total = 0
     for place, _, names in os.walk(directory):
         for name in names:
@@ -535,11 +535,11 @@ class SessionTitle:
         self._session_id = session_id
 
     def read(self) -> str | None:
-        """The name, if somebody gave one."""
+        """The name, if it has one."""
         return read_session_name(self._home, self._session_id)
 
     def write(self, text: str) -> None:
-        """Name it as a hook wants it: in one line, not too long; nothing is no name."""
+        """Set the name from a hook: in one line, not too long; empty names are ignored."""
         line = "".join(char if char.isprintable() else " " for char in text)
         name = " ".join(line.split())[:MAX_NAME_CHARS].strip()
         if name:

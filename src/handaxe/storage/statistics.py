@@ -26,14 +26,14 @@ class ToolCost(msgspec.Struct):
     input_tokens: int = 0
     """What the model wrote to call it."""
     result_tokens: int = 0
-    """What came back to the model."""
+    """The size of the results for the model."""
     duration_ms: float = 0.0
     definition_tokens: int = 0
     """What its definition adds to every request it is offered in."""
     sessions: int = 0
     """In how many sessions it was called."""
     offered_in: int = 0
-    """In how many sessions an agent was told of it."""
+    """In how many sessions it was in the list for the model."""
 
     @property
     def tokens(self) -> int:

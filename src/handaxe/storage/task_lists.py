@@ -82,7 +82,7 @@ class DiskTaskList(TaskStore):
         return await run_in_thread(lambda: self._changed(apply))
 
     def _changed(self, step: Callable[[_Stored], T]) -> T:
-        """Read, change and replace; again from the start if somebody was faster."""
+        """Read, change and replace; again from the start after a concurrent change."""
         make_private_directory(self._directory)
         for _ in range(_ATTEMPTS):
             stored, version = self._read()
