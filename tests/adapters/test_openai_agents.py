@@ -8,6 +8,7 @@ pytest.importorskip("agents", reason="openai-agents is not installed (group fram
 
 from agents import Agent, RunConfig, Runner, RunState
 from agents.testing import ScriptedModel, assistant_message, function_call
+from tests.expected_types import require
 
 from handaxe import Session
 from handaxe.adapters.openai_agents import tools_for
@@ -91,7 +92,11 @@ async def go_on(project, steps, stored=None, answers=None, **options):
                 elif said is not None:
                     begun.reject(item, rejection_message=said)
         run = await Runner.run(agent, begun, run_config=RunConfig(tracing_disabled=True))
-        items = [item for item in run.to_input_list() if item.get("type", "").endswith("_output")]
+        items = [
+            item
+            for item in run.to_input_list()
+            if require(item.get("type", "")).endswith("_output")
+        ]
         outputs = {item["call_id"]: item["output"] for item in items}
         pending = [request.call_id for request in session.pending]
         return run.final_output, run.to_state().to_string(), pending, outputs

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import expect_type, get_result_text, get_text
 
 from handaxe import Agent, Session
 from handaxe.agent.events import Told, ToolAnswered
 from handaxe.agent.subagents.definition_files import AgentDefinitions
 from handaxe.agent.subagents.definitions import BadAgentFile, parse_agent_file
+from handaxe.contract.messages import ToolResultBlock
 from handaxe.contract.ports.model import ModelRequest
 
 
@@ -170,7 +172,10 @@ async def test_only_the_memory_is_free_to_write(project: Path):
             says("b"),
         )  # fmt: skip
         await Agent(model, session).ask("Go.")
-    assert all(block.is_error for block in model.requests[2].messages[-1].content)
+    assert all(
+        expect_type(ToolResultBlock, block).is_error
+        for block in model.requests[2].messages[-1].content
+    )
     assert not Path(outside).exists()
 
 
@@ -216,7 +221,7 @@ async def test_a_hook_of_the_agent_can_refuse_beside_the_sessions_own(project: P
             calls(task()), calls(("r1", "Read", {"file_path": "a.txt"})), says("a"), says("b")
         )
         await Agent(model, session).ask("Go.")
-    assert model.requests[2].messages[-1].content[0].is_error
+    assert expect_type(ToolResultBlock, model.requests[2].messages[-1].content[0]).is_error
     assert "r1" in heard
 
 
@@ -272,7 +277,7 @@ async def test_a_server_of_the_agents_own_is_there_for_it_alone(project: Path):
         async with Agent(model, session) as agent:
             await agent.ask("Go.")
         assert tools_of(model.requests[1]) == {"Read", "mcp__own__greet"}
-        assert "hello Ann" in model.requests[2].messages[-1].content[0].content[0].text
+        assert "hello Ann" in get_result_text(model.requests[2].messages[-1].content[0])
         assert not any(name.startswith("mcp__") for name in tools_of(model.requests[3]))
 
 
@@ -376,7 +381,7 @@ async def test_background_and_disallowed_tools_count(session: Session, project: 
     seen = [event async for event in agent.run("Go.")]
     answered = next(event.result for event in seen if isinstance(event, ToolAnswered))
     assert answered.data["status"] == "async_launched"
-    child = next(r for r in model.requests if r.messages[0].content[0].text == "Do it.")
+    child = next(r for r in model.requests if get_text(r.messages[0].content[0]) == "Do it.")
     assert "Bash" not in tools_of(child)
     assert "Read" in tools_of(child)
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import get_text
 
 from handaxe import Agent, Session
 from handaxe.contract.events import UserSaid
@@ -24,7 +25,7 @@ def start(command=WAITS, tool="Bash", **more):
 
 def count_notices(messages, words):
     texts = [
-        block.text
+        get_text(block)
         for message in messages
         if isinstance(message, UserMessage)
         for block in message.content
@@ -55,8 +56,8 @@ async def test_what_ended_is_heard_before_the_next_prompt_is_answered(project):
         assert await agent.session.jobs.news(HANG_S)
         await agent.ask("And?")
         notice, prompt = model.requests[2].messages[-1].content
-        assert "completed (exit code 0)" in notice.text
-        assert prompt.text == "And?"
+        assert "completed (exit code 0)" in get_text(notice)
+        assert get_text(prompt) == "And?"
         assert not agent.wakes.wants_run
 
 

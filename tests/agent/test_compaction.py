@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pairing import complaints
 from players import Player, calls, says
+from tests.expected_types import expect_type
 
 from handaxe import Agent, Session
+from handaxe.agent.events import RunFinished
 from handaxe.agent.truncation import select_newest, shorten_results
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import Compacted
@@ -70,7 +72,7 @@ async def test_old_results_go_first(session: Session, files: Path):
     shorter = [event for event in events if isinstance(event, Compacted)]
     assert shorter[0].method == "shortened"
     assert shorter[0].tokens_after < shorter[0].tokens_before
-    assert events[-1].result == "Done."
+    assert expect_type(RunFinished, events[-1]).result == "Done."
     assert complaints(agent.messages) == []
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pairing import complaints
 from players import Player, calls, says
+from tests.expected_types import get_text
 
 from handaxe import (
     Agent,
@@ -60,7 +61,7 @@ async def resume(project: Path, answers=None, *, prompt=None, session_id="s", **
 
 def results_in(messages) -> dict[str, str]:
     return {
-        block.tool_use_id: "".join(part.text for part in block.content)
+        block.tool_use_id: "".join(get_text(part) for part in block.content)
         for message in messages
         if isinstance(message, UserMessage)
         for block in message.content

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import expect_type
 from tests.models.serving import Reply, model_server
 from tests.models.test_anthropic import ANSWER
 
 from handaxe import Agent, Session, SetupError
+from handaxe.agent.events import RunFinished
 from handaxe.contract.events import Compacted
 from handaxe.contract.ports.model import ModelFailed
 
@@ -30,7 +32,7 @@ async def test_a_conversation_is_only_summed_up_on_demand_where_that_is_wished(p
         agent = Agent(model, session, memory=False)
         events = [event async for event in agent.run("Read.")]
         assert not any(isinstance(event, Compacted) for event in events)
-        assert events[-1].terminal_reason == "prompt_too_long"
+        assert expect_type(RunFinished, events[-1]).terminal_reason == "prompt_too_long"
         assert await agent.compact() is not None
 
 

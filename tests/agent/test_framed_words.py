@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import get_text
 from tests.hostile import TAGS, disguised, hostile_texts, tags_in
 
 from handaxe import Agent, Session
@@ -101,7 +102,7 @@ async def test_an_agents_message_stays_in_its_frame(project: Path):
     said = asyncio.Event()
 
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it.":
+        if get_text(request.messages[0].content[0]) == "Do it.":
             if "hears it as soon as" in str(request.messages):
                 said.set()
                 return says(EVERYTHING)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from players import Player, calls, says
+from tests.expected_types import get_text
 
 from handaxe import Agent, Allow, PermissionRequest, Session
 
@@ -38,7 +39,7 @@ async def test_a_prompt_gets_what_hooks_add(project: Path):
     async with Session(project, hooks=hooks) as session:
         model = Player(says("Hi."))
         await Agent(model, session).ask("Hello.")
-    texts = [block.text for block in model.requests[0].messages[0].content]
+    texts = [get_text(block) for block in model.requests[0].messages[0].content]
     assert "Be kind." in texts[0]
     assert texts[1] == "Hello."
     assert texts[2] == "<system-reminder>\nIt is Monday.\n</system-reminder>"

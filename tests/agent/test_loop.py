@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pairing import complaints
 from players import Player, call, calls, ended, says
+from tests.expected_types import get_result_text, get_text
 
 from handaxe import Agent, Effects, Session, SetupError, tool
 from handaxe.agent.events import RunFinished, ToolAnswered, ToolCalled
@@ -57,7 +58,7 @@ async def test_a_broken_input_is_answered_with_what_is_broken(session: Session):
     block = model.requests[1].messages[-1].content[0]
     assert isinstance(block, ToolResultBlock)
     assert block.is_error
-    assert "breaks off after 16 characters" in block.content[0].text
+    assert "breaks off after 16 characters" in get_result_text(block)
     assert final.result == "Oh."
 
 
@@ -71,7 +72,7 @@ async def test_an_id_that_a_model_uses_twice_becomes_one_of_ours(session: Sessio
     )
     await Agent(model, session).ask("Look.")
     assert complaints(model.requests[-1].messages) == []
-    assert "two" in model.requests[-1].messages[-1].content[0].content[0].text
+    assert "two" in get_result_text(model.requests[-1].messages[-1].content[0])
 
 
 async def test_an_interrupt_keeps_what_was_said_and_answers_every_call(session: Session):
@@ -99,7 +100,7 @@ async def test_an_interrupt_keeps_what_was_said_and_answers_every_call(session: 
     assert complaints(agent.messages) == []
     last = agent.messages[-1]
     assert isinstance(last, UserMessage)
-    assert "[Request interrupted by user for tool use]" in last.content[-1].text
+    assert "[Request interrupted by user for tool use]" in get_text(last.content[-1])
     assert (await agent.ask("Again.")).result == "Hi."
     assert complaints(model.requests[-1].messages) == []
 
@@ -115,7 +116,7 @@ async def test_partial_words_survive_an_interrupt(session: Session):
             assert event.terminal_reason == "aborted_streaming"
     said = agent.messages[1]
     assert isinstance(said, AssistantMessage)
-    assert (said.content[0].text, said.stop_reason) == ("Half a ", "aborted")
+    assert (get_text(said.content[0]), said.stop_reason) == ("Half a ", "aborted")
 
 
 async def test_an_interrupt_before_anything_happened_ends_the_run(session: Session):

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import expect_type, get_result_text, get_text
 
 from handaxe import Agent, Session
 from handaxe.agent.events import Told, ToolAnswered
 from handaxe.app.slash_commands import expand_prompt, list_slash_commands
 from handaxe.contract.faults import SetupError
+from handaxe.contract.messages import ToolResultBlock
 from handaxe.contract.ports.model import ModelRequest
 
 
@@ -30,7 +32,7 @@ def run(name: str, args: str = "", call_id: str = "s1"):
 
 
 def said(request: ModelRequest, index: int = 0) -> str:
-    return request.messages[index].content[0].text
+    return get_text(request.messages[index].content[0])
 
 
 def system(request: ModelRequest) -> str:
@@ -112,7 +114,7 @@ async def test_an_unknown_agent_of_a_skill_is_named(session: Session, project: P
     write_skill(project, "tidy", "context: fork\nagent: Explorer")
     model = Player(calls(run("tidy")), says("Oh."))
     await Agent(model, session).ask("Go.")
-    assert "Did you mean 'Explore'?" in model.requests[-1].messages[-1].content[0].content[0].text
+    assert "Did you mean 'Explore'?" in get_result_text(model.requests[-1].messages[-1].content[0])
 
 
 async def test_a_skill_of_a_forked_skill_runs_too(session: Session, project: Path):
@@ -166,16 +168,16 @@ async def test_tools_are_allowed_and_forbidden_for_the_turn(project: Path):
         agent = Agent(model, session)
         await agent.ask("Go.")
         first, second = model.requests[-1].messages[-1].content[:2]
-        assert not first.is_error
-        assert second.is_error
+        assert not expect_type(ToolResultBlock, first).is_error
+        assert expect_type(ToolResultBlock, second).is_error
         model._turns += [
             calls(("w2", "Write", {"file_path": "m.txt", "content": "x"})),
             calls(("r2", "Read", {"file_path": "a.txt"})),
             says("b"),
         ]
         await agent.ask("Again.")
-        assert model.requests[-2].messages[-1].content[0].is_error
-        assert not model.requests[-1].messages[-1].content[0].is_error
+        assert expect_type(ToolResultBlock, model.requests[-2].messages[-1].content[0]).is_error
+        assert not expect_type(ToolResultBlock, model.requests[-1].messages[-1].content[0]).is_error
 
 
 async def test_who_may_run_a_skill(session: Session, project: Path):
@@ -186,7 +188,7 @@ async def test_who_may_run_a_skill(session: Session, project: Path):
     listed = system(model.requests[0])
     assert "yours" in listed
     assert "mine" not in listed
-    assert model.requests[-1].messages[-1].content[0].is_error
+    assert expect_type(ToolResultBlock, model.requests[-1].messages[-1].content[0]).is_error
     typed = {skill.name: skill.argument_hint for skill in list_slash_commands(session)}
     assert typed == {"mine": "[where]"}
 

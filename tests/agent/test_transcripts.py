@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from pairing import complaints
 from players import Player, calls, ended
+from tests.expected_types import require
 
 from handaxe import Agent, Effects, Session, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.agent.events import RunFinished, ToolAnswered
@@ -128,7 +129,7 @@ async def test_derived_fields_reach_hooks_events_and_the_log_and_never_the_model
         ended_calls = {e.call_id: e.result for e in events if isinstance(e, CallFinished)}
         assert started["read"] == {"file_path": path}
         assert told == {"deploy": observed, "again": {**observed, "cluster": "OBSERVED y"}}
-        texts = [part.text for part in ended_calls["bash"].decision.parts]
+        texts = [part.text for part in require(ended_calls["bash"].decision).parts]
         assert texts == ["cd sub", "cat a.txt", "wc -l"]
     sent = b"".join(msgspec.json.encode(request, enc_hook=str) for request in model.requests)
     assert b"sub/../sub/a.txt" in sent

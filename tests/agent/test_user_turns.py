@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from players import Player, calls, says
+from tests.expected_types import get_text
 
 from handaxe import Agent, Session, ToolCall, ToolResult
 from handaxe.adapters.tool_conversion import SessionAdapter
@@ -151,7 +152,7 @@ async def test_the_start_is_heard_when_the_first_prompt_is_a_skill_with_commands
     model = Player(says("done"))
     async with Agent(model, root=project, **options) as agent:
         await agent.ask(await expand_prompt(agent.session, "/style"))
-    texts = [block.text for message in model.requests[0].messages for block in message.content]
+    texts = [get_text(block) for message in model.requests[0].messages for block in message.content]
     assert sum("It is Monday." in text for text in texts) == 1
     assert any("from a command" in text for text in texts)
 
@@ -175,7 +176,7 @@ async def test_messages_of_a_call_survive_a_death_right_after_it():
     ]
     result = ToolResult("Launching", id="c1", messages=("The text of the skill.",))
     resumed = AgentConversation.from_events(said, {"c1": result}.get)
-    assert "The text of the skill." in resumed.messages[-1].content[-1].text
+    assert "The text of the skill." in get_text(resumed.messages[-1].content[-1])
     # Where it was said already it is not said again.
     later = UserSaid(
         message_id="s", message=UserMessage((TextBlock("The text of the skill."),), synthetic=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import get_result_text
 from tests.git.repositories import SLOTS, Canary, git, make_repository
 
 from handaxe import Agent, Allow, Deny, Session
@@ -37,7 +38,7 @@ async def start(root: Path, **options: object) -> str:
         given = {"description": "x", "prompt": "y", "isolation": "worktree"}
         model = Player(calls(("t1", "Agent", given)), says("Done."), says("Done."))
         await Agent(model, session).ask("Go.")
-    return model.requests[-1].messages[-1].content[0].content[0].text
+    return get_result_text(model.requests[-1].messages[-1].content[0])
 
 
 @pytest.mark.parametrize("slot", sorted(SLOTS.keys() - NEUTRAL))

@@ -5,6 +5,7 @@ import contextlib
 import json
 
 import pytest
+from tests.expected_types import get_text, require
 
 import handaxe
 from handaxe import Agent, Allow, Effects, Session
@@ -27,7 +28,7 @@ class Judge(Model):
         self.asked: list[str] = []
 
     async def stream(self, request):
-        self.asked.append(request.messages[0].content[0].text)
+        self.asked.append(get_text(request.messages[0].content[0]))
         if self.said is None:
             await asyncio.Event().wait()
         yield TextDelta(self.said)
@@ -51,8 +52,8 @@ async def test_the_model_lets_a_change_inside_the_project_run_and_says_why(proje
         ran = await session.call("Bash", command="touch b.txt")
     for result in (written, ran):
         assert result.ok, result.text
-        assert result.decision.by == "mode"
-        assert "It is a build step." in result.decision.reason
+        assert require(result.decision).by == "mode"
+        assert "It is a build step." in require(result.decision).reason
     assert "hello" in judge.asked[0]
     assert "touch b.txt" in judge.asked[1]
 
@@ -165,7 +166,7 @@ async def test_a_person_is_asked_where_the_model_gives_no_clear_yes(project, sai
     async with judged(project, Judge(said), on_ask=on_ask) as session:
         result = await session.call("Write", file_path="a.txt", content="x")
     assert (result.ok, questions) == (True, ["Write"])
-    assert result.decision.by == "callback"
+    assert require(result.decision).by == "callback"
 
 
 async def test_a_model_that_hangs_holds_up_a_call_no_longer_than_its_limit(project):

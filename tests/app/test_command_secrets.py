@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import until
 
 from handaxe import Session
@@ -88,7 +89,9 @@ async def test_listeners_and_the_log_hear_what_the_caller_gets(project):
         result = await session.call("Bash", command="env; echo $GITHUB_TOKEN >&2")
         finished = await until(lambda: [one for one in heard if isinstance(one, CallFinished)])
         assert finished[0].result.to_json() == result.to_json()
-        assert get_parts(session).recorder.result_of(result.id).to_json() == result.to_json()
+        assert (
+            require(get_parts(session).recorder.result_of(result.id)).to_json() == result.to_json()
+        )
     assert TOKEN not in repr(heard)
 
 

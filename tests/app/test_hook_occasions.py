@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 from handaxe import Agent, Allow, Deny, Session
 from handaxe.app.session import get_parts
@@ -488,13 +489,13 @@ async def test_the_watched_files_follow_the_directory_and_the_hooks_word(project
     async with Session(project, hooks=hooks) as session:
         await session.call("Bash", command="cd sub")
         watched = get_parts(session).hooks._watched
-        await until(lambda: watched.named)
+        await until(lambda: require(watched).named)
         await session.call("Glob", pattern="*")
         made(project / "sub" / ".env")
         made(project / ".env")
         await session.call("Glob", pattern="*")
         assert (await ear.wait())["file_path"] == f"{project}/sub/.env"
-        await until(lambda: not watched.named)
+        await until(lambda: not require(watched).named)
         changed(project / "named")
         await session.call("Glob", pattern="*")
     assert len(ear.heard) == 1

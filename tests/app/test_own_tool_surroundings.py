@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expected_types import require
 
 from handaxe import (
     Agent,
@@ -217,7 +218,7 @@ async def test_a_subagent_has_a_conversation_and_options_of_its_own(project):
         async for event in agent.run("Go."):
             inner = getattr(event, "event", None)
             if type(inner).__name__ == "ToolAnswered":
-                texts[inner.result.tool] = inner.result
+                texts[require(inner).result.tool] = require(inner).result
     assert texts["look"].text == "['user'] ['look']"
     assert texts["about"].data["agent"] == "general-purpose"
 

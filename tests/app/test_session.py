@@ -12,6 +12,7 @@ from typing import Annotated
 
 import jsonschema
 import pytest
+from tests.expected_types import require
 
 import handaxe
 from handaxe import Allow, Deny, Effects, Session, ToolCall, ToolContext, ToolResult
@@ -198,7 +199,7 @@ async def test_the_callback_is_asked_and_its_answer_counts(project):
         yes = await session.call("Write", file_path="yes.txt", content="")
         no = await session.call("Write", file_path="no.txt", content="")
     assert yes.ok
-    assert yes.decision.by == "callback"
+    assert require(yes.decision).by == "callback"
     assert no.code == "permission.denied"
     assert "not this one" in no.text
     assert [request.tool for request in asked] == ["Write", "Write"]
@@ -388,7 +389,7 @@ def test_a_killed_process_leaves_whole_files_and_a_log_that_loads(project, tmp_p
     for lines in (1, 5, 20):
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
         for _ in range(lines):
-            assert process.stdout.readline()
+            assert require(process.stdout).readline()
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         content = (project / "a.txt").read_text()
@@ -511,7 +512,7 @@ async def test_a_classifier_answers_in_auto_mode_and_hands_over_when_it_keeps_re
     ) as session:
         good = await session.call("Write", file_path="good.txt", content="")
         assert good.ok
-        assert good.decision.by == "mode"
+        assert require(good.decision).by == "mode"
         protected = await session.call("Write", file_path=".git/config", content="")
         assert protected.ok
         assert asked == ["Write"]

@@ -1,5 +1,4 @@
 """One analysis per command: who reads command texts, and what the facts are made of."""
-# pyright: basic
 
 import ast
 from functools import cache

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 import handaxe
 from handaxe import Session
@@ -42,7 +43,10 @@ async def test_a_deny_rule_written_while_the_session_runs_holds_for_the_next_cal
             assert (await session.call("Read", file_path=readme)).ok
             write(file, permissions(deny=["Read(/README)"]))
             denied = await session.call("Read", file_path=readme)
-            assert (denied.code, denied.decision.source) == ("permission.denied", f"{file}:1")
+            assert (denied.code, require(denied.decision).source) == (
+                "permission.denied",
+                f"{file}:1",
+            )
             file.unlink()
 
 
@@ -173,7 +177,7 @@ async def test_managed_settings_can_be_the_only_ones_to_allow_servers(
     write(own, {"allowedMcpServers": [{"serverName": "mine"}]})
     servers = {name: {"command": "true"} for name in ("theirs", "mine", "other")}
     async with Session(project, mcp_servers=servers) as session:
-        blocked = {s.name for s in session.mcp.status() if s.status == "disabled"}
+        blocked = {s.name for s in require(session.mcp).status() if s.status == "disabled"}
     assert blocked == ({"mine", "other"} if is_only else {"other"})
 
 

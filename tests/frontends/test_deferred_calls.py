@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from claude_agent_sdk._internal.message_parser import parse_message
+from tests.expected_types import require
 
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.storage.event_log import EventLog
@@ -172,7 +173,7 @@ def test_the_sdk_reads_every_line(project, script, ask):
     ask("go", "--model", script(ASKED), form="stream-json")
     read = [parse_message(line) for line in ask.lines]
     assert read[-1].stop_reason == "tool_deferred"
-    assert read[-1].deferred_tool_use.name == "Write"
+    assert require(read[-1].deferred_tool_use).name == "Write"
     assert not any(line["type"] == "user" for line in ask.lines)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import HANG_S, until
 
 from handaxe.contract.decision import Allow, Ask, Deny
@@ -60,8 +61,8 @@ async def test_a_program_is_sent_the_event_and_its_answer_counts(tmp_path):
     async with Bench({"PreToolUse": [{"matcher": "Edit", "hooks": [lines]}]}) as bench:
         outcome = await bench.fire(tool_input={"file_path": "/a", "odd": "\udc80"})
         assert await bench.fire(tool_name="Read") is NOTHING
-    assert outcome.decision.verdict == "deny"
-    assert outcome.decision.reason == "no"
+    assert require(outcome.decision).verdict == "deny"
+    assert require(outcome.decision).reason == "no"
     event = json.loads(seen.read_text())
     assert event["hook_event_name"] == "PreToolUse"
     assert event["tool_input"]["file_path"] == "/a"
@@ -389,7 +390,7 @@ async def test_the_strictest_of_many_words_wins_whatever_their_order():
         return Outcome(decision=Deny("no"))
 
     for order in ([allow, ask, deny], [deny, allow, ask], [ask, deny, allow]):
-        assert (await Bench({"PreToolUse": order}).fire()).decision.reason == "no"
+        assert require((await Bench({"PreToolUse": order}).fire()).decision).reason == "no"
 
 
 @pytest.mark.proves("HK-1")

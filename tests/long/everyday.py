@@ -4,7 +4,6 @@
 one folder for each source that tests/shell/analysis/everyday_sources.py names. The marks are in
 tests/shell/analysis/everyday_public.txt.
 """
-# pyright: basic
 
 from __future__ import annotations
 

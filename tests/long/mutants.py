@@ -7,7 +7,6 @@ counts if it changes some verdict: of a corpus that is not part of the table (th
 tests/shell/analysis, random commands). Lines that no row executes and modules that only word sentences and
 proposals get none.
 """
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Texts put at every token boundary of every ordinary command: `scripts/check --long mutation`."""
-# pyright: basic
 
 import sys
 from pathlib import Path

@@ -10,7 +10,6 @@ question runs in bubblewrap, without network, in a throw-away tree, and is held 
 
 The verdict is the one from the text, so the tree holds no links.
 """
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """All rows of the product table: `scripts/check --long product_table [--failures FILE] [--open]`."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 Installs the programs that the package registry has, as far as it may, and skips the rest.
 """
-# pyright: basic
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
+from tests.expected_types import require
 from tests.mcp.authorising import Guarded, guarded_server, serving_json
 
 from handaxe import Session
@@ -277,7 +278,7 @@ async def test_another_address_is_another_login(server_session, guarded, monkeyp
         )
 
     monkeypatch.setenv("GUARDED", guarded.resource)
-    await session().mcp.login("g", browser)
+    await require(session().mcp).login("g", browser)
     with guarded_server() as elsewhere:
         monkeypatch.setenv("GUARDED", elsewhere.resource)
         async with session() as moved:
@@ -297,7 +298,7 @@ async def test_another_address_is_another_login(server_session, guarded, monkeyp
 async def test_what_has_no_login_says_why(tmp_path, entry, why):
     session = Session(tmp_path, home=tmp_path / "h", mcp_servers={"g": entry}, strict_mcp=True)
     with pytest.raises(LoginFailed, match=why) as caught:
-        await session.mcp.login("g", browser)
+        await require(session.mcp).login("g", browser)
     assert "hush" not in str(caught.value)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.expected_types import require
 
 from handaxe import Session
 from handaxe.contract.faults.mcp import LoginFailed
@@ -118,7 +119,7 @@ async def refused(session: Session) -> str:
         shown.append(address)
 
     with pytest.raises(LoginFailed) as failed:
-        await session.mcp.login("e", show, wait_s=5)
+        await require(session.mcp).login("e", show, wait_s=5)
     assert shown == []
     return str(failed.value)
 
@@ -172,8 +173,8 @@ async def test_a_kept_login_is_not_renewed_or_revoked_there(evil, victim, tmp_pa
     await logins.write(key, login)
     evil.answers["/mcp"] = 401, {}, {}
     async with session:
-        await session.mcp.settled()
-        (state,) = session.mcp.status()
+        await require(session.mcp).settled()
+        (state,) = require(session.mcp).status()
         assert state.status != "connected"
-    assert await session_with(f"{evil.url}/mcp", tmp_path).mcp.logout("e")
+    assert await require(session_with(f"{evil.url}/mcp", tmp_path).mcp).logout("e")
     assert victim.asked == []

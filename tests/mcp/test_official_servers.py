@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import blocked_until, until
 
 from handaxe.app.session import Session, get_parts
@@ -106,10 +107,10 @@ async def test_an_official_server_on_standard_input_and_output(tmp_path):
         assert (await session.call("mcp__a__confirm")).text == "accept sure=True"
         assert (await session.call("mcp__a__confirm")).text == "decline None"
         assert asked == ["The MCP server 'a' asks: Shall I?"] * 2
-        (resource,) = await session.mcp.resources("a")
-        (content,) = await session.mcp.read("a", resource.uri, "call")
+        (resource,) = await require(session.mcp).resources("a")
+        (content,) = await require(session.mcp).read("a", resource.uri, "call")
         assert Path(content.blob_saved_to).read_bytes() == b"\x00\x01\x02"
-        assert await session.mcp.prompt("mcp__a__greet", {"who": "Bo"}) == "Greet Bo."
+        assert await require(session.mcp).prompt("mcp__a__greet", {"who": "Bo"}) == "Greet Bo."
 
 
 async def test_nobody_there_to_fill_in_a_form_declines_or_refuses_it(tmp_path):
@@ -126,12 +127,12 @@ async def test_an_official_server_over_streamable_http(tmp_path, http_server):
         assert (await session.call("mcp__a__echo", text="ab", times=2)).text == "abab"
         results = await session.call_many([("mcp__a__echo", {"text": str(n)}) for n in range(20)])
         assert [result.text for result in results] == [str(n) for n in range(20)]
-        assert session.mcp.status()[0].server_info["name"] == "official"
+        assert require(session.mcp).status()[0].server_info["name"] == "official"
 
 
 async def test_a_call_over_http_can_be_cancelled(tmp_path, http_server):
     async with session_with(tmp_path, {"a": {"type": "http", "url": http_server.url}}) as session:
-        await session.mcp.settled()
+        await require(session.mcp).settled()
         running = await begun(session, "mcp__a__slow", seconds=600)
         session.cancel()
         assert (await running).code == "call.cancelled"
@@ -184,8 +185,8 @@ async def test_nobody_at_an_address_is_a_failed_server(tmp_path):
     async with session_with(
         tmp_path, {"a": {"type": "http", "url": f"http://127.0.0.1:{free_port()}/mcp"}}
     ) as session:
-        await session.mcp.settled()
-        (status,) = session.mcp.status()
+        await require(session.mcp).settled()
+        (status,) = require(session.mcp).status()
         assert status.status == "failed"
         assert status.error
 
@@ -229,7 +230,7 @@ async def test_the_reference_filesystem_server(tmp_path, reference_server):
         assert written.ok
         outside = await session.call("mcp__a__read_text_file", path="/etc/hostname")
         assert outside.code == "mcp.tool_failed"
-        assert len(session.mcp.status()[0].tools) > 10
+        assert len(require(session.mcp).status()[0].tools) > 10
 
 
 class Rude(http.server.BaseHTTPRequestHandler):
@@ -266,8 +267,8 @@ def rude(request) -> Iterator[str]:
 @pytest.mark.parametrize("rude", [401, 403], indirect=True)
 async def test_a_server_that_wants_a_login_says_so(tmp_path, rude):
     async with session_with(tmp_path, {"a": {"type": "http", "url": rude}}) as session:
-        await session.mcp.settled()
-        (status,) = session.mcp.status()
+        await require(session.mcp).settled()
+        (status,) = require(session.mcp).status()
         assert status.status == "needs-auth"
         assert "secret" not in status.error
 
@@ -275,8 +276,8 @@ async def test_a_server_that_wants_a_login_says_so(tmp_path, rude):
 @pytest.mark.parametrize("rude", [500, 302], indirect=True)
 async def test_an_address_that_is_no_server_is_a_failed_one(tmp_path, rude):
     async with session_with(tmp_path, {"a": {"type": "http", "url": rude}}) as session:
-        await session.mcp.settled()
-        (status,) = session.mcp.status()
+        await require(session.mcp).settled()
+        (status,) = require(session.mcp).status()
         assert status.status == "failed"
         assert "secret" not in status.error
 
@@ -287,8 +288,8 @@ async def test_an_address_that_never_answers_holds_up_neither_start_nor_end(
 ):
     monkeypatch.setenv("MCP_TIMEOUT", "500")
     async with session_with(tmp_path, {"a": {"type": "http", "url": rude}}) as session:
-        await session.mcp.settled()
-        assert "did not answer within 0.5 s" in session.mcp.status()[0].error
+        await require(session.mcp).settled()
+        assert "did not answer within 0.5 s" in require(session.mcp).status()[0].error
 
 
 @pytest.mark.proves("HK-1")

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.expected_types import expect_type
 from tests.models.serving import Reply, error, model_server, named, sliced
 from tests.models.talk import HELLO, LONG, READ, events_of, heard_until_failure
 from tests.waiting import HANG_S
@@ -206,14 +207,14 @@ def test_an_answer_can_be_held_to_a_schema():
 )  # fmt: skip
 async def test_stop_reasons(given: str, reason: str):
     events, _ = await answer(Reply(pieces=(named(START, *text(0, "x"), ended(given), STOP),)))
-    assert events[-1].stop_reason == reason
+    assert expect_type(MessageEnded, events[-1]).stop_reason == reason
 
 
 async def test_a_call_that_was_cut_off_is_broken_not_lost():
     body = named(START, *call(0, "t1", '{"file_path": "a')[:-1], ended("max_tokens"), STOP)
     events, _ = await answer(Reply(pieces=(body,)))
     assert events[-2] == ToolEnded("t1", "Read", {}, '{"file_path": "a')
-    assert events[-1].stop_reason == "max_tokens"
+    assert expect_type(MessageEnded, events[-1]).stop_reason == "max_tokens"
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,14 @@ QUICK = {"retry_after_ms": "20"}
 async def test_what_may_pass_is_tried_again_and_told(reply: Reply, status: int):
     events, server = await answer(reply, reply, Reply(pieces=(ANSWER,)))
     assert [type(event) for event in events[:2]] == [Retrying, Retrying]
-    assert [(event.attempt, event.status, event.delay_s) for event in events[:2]] == [
+    assert [
+        (
+            expect_type(Retrying, event).attempt,
+            expect_type(Retrying, event).status,
+            expect_type(Retrying, event).delay_s,
+        )
+        for event in events[:2]
+    ] == [
         (1, status, 0.02),
         (2, status, 0.02),
     ]
@@ -352,7 +360,7 @@ async def test_a_server_that_does_not_stream_is_understood():
     events, _ = await answer(reply)
     assert events[0] == TextDelta("Hi")
     assert events[2] == ToolEnded("t", "Read", {"a": 1})
-    assert events[-1].stop_reason == "tool_use"
+    assert expect_type(MessageEnded, events[-1]).stop_reason == "tool_use"
 
 
 async def test_half_a_character_does_not_stop_a_conversation():

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.expected_types import expect_type
 from tests.models.serving import Reply, error, model_server, plain, sliced
 from tests.models.talk import HELLO, LONG, READ, events_of
 from tests.waiting import HANG_S
@@ -152,7 +153,7 @@ async def test_the_ways_servers_write_calls(name: str, done: bool):
     wanted = [("t1", "Read", A), ("t2", "Read", B)]
     assert found == wanted[: len(found)]
     assert len(found) == (2 if "t2" in json.dumps(ODD_STREAMS[name]) else 1)
-    assert events[-1].stop_reason == "tool_use"
+    assert expect_type(MessageEnded, events[-1]).stop_reason == "tool_use"
     # Every call starts before its input and ends after it.
     for each in {e.id for e in events if isinstance(e, ToolEnded)}:
         kinds = [type(e) for e in events if getattr(e, "id", None) == each]
@@ -177,13 +178,13 @@ async def test_a_call_of_the_time_before_lists_of_calls_is_heard():
         *(chunk({"function_call": each}) for each in old), chunk({}, "function_call")
     )
     assert [call[1:] for call in ended_calls(events)] == [("Read", A)]
-    assert events[-1].stop_reason == "tool_use"
+    assert expect_type(MessageEnded, events[-1]).stop_reason == "tool_use"
 
 
 async def test_a_call_cut_off_by_the_limit_is_broken():
     events = await heard(calls(part(0, "t1", "Read", '{"file_path": "a')), chunk({}, "length"))
     assert events[-2] == ToolEnded("t1", "Read", {}, '{"file_path": "a')
-    assert events[-1].stop_reason == "max_tokens"
+    assert expect_type(MessageEnded, events[-1]).stop_reason == "max_tokens"
 
 
 @pytest.mark.parametrize(
@@ -201,8 +202,8 @@ async def test_a_call_cut_off_by_the_limit_is_broken():
 )  # fmt: skip
 async def test_stop_reasons(chunks: list[dict], reason: str):
     events = await heard(*chunks)
-    assert events[-1].stop_reason == reason
-    assert events[-1].usage == TokenUsage()
+    assert expect_type(MessageEnded, events[-1]).stop_reason == reason
+    assert expect_type(MessageEnded, events[-1]).usage == TokenUsage()
 
 
 async def test_a_server_that_does_not_stream_is_understood():
@@ -219,7 +220,9 @@ async def test_a_server_that_does_not_stream_is_understood():
     events, _ = await answer(reply)
     assert events[0] == TextDelta("Hi")
     assert ended_calls(events) == [("t1", "Read", A)]
-    assert events[-1].usage == TokenUsage(input_tokens=3, output_tokens=2)
+    assert expect_type(MessageEnded, events[-1]).usage == TokenUsage(
+        input_tokens=3, output_tokens=2
+    )
 
 
 async def test_a_stream_that_breaks_off_is_a_failure():

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.expected_types import expect_type
 from tests.models.talk import events_of, heard_until_failure
 
 from handaxe.contract.content import TextBlock
@@ -188,7 +189,7 @@ async def test_failures_can_be_scripted():
     assert heard == [TextDelta("x" * 16)]
     events = await events_of(model, asked(user("a")))
     assert [type(event) for event in events] == [Retrying, Retrying, TextDelta, MessageEnded]
-    assert events[0].status == 529
+    assert expect_type(Retrying, events[0]).status == 529
 
 
 async def test_broken_input_can_be_scripted():
@@ -201,7 +202,7 @@ async def test_usage_and_stop_reason_are_what_the_script_says():
         {"text": "x", "usage": {"input_tokens": 5, "output_tokens": 6}, "stop_reason": "max_tokens"}
     )
     end = (await events_of(model, asked(user("a"))))[-1]
-    assert (end.usage, end.stop_reason) == (
+    assert (expect_type(MessageEnded, end).usage, expect_type(MessageEnded, end).stop_reason) == (
         TokenUsage(input_tokens=5, output_tokens=6),
         "max_tokens",
     )

@@ -1,5 +1,4 @@
 """The second step of a verdict: what a look at the disk adds to what the text says."""
-# pyright: basic
 
 import io
 import subprocess
@@ -7,6 +6,7 @@ import tarfile
 import zipfile
 
 import pytest
+from tests.expected_types import require
 
 from handaxe import Session
 
@@ -32,7 +32,7 @@ def tree(tmp_path):
 
 async def verdict(tree, command, mode="default", **rules):
     async with Session(tree, permission_mode=mode, home=tree.parent / "home", **rules) as session:
-        return (await session.call("Bash", command=command)).decision.verdict
+        return require((await session.call("Bash", command=command)).decision).verdict
 
 
 @pytest.mark.proves("PM-3", "SH-6")

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 from handaxe import Allow, Session
 from handaxe.app.explain import explain
@@ -184,8 +185,8 @@ async def test_a_person_is_asked_about_the_whole_command_with_rules_that_would_h
         assert proposal.rule == "Bash(npm test *)"
         assert "npm test" in proposal.would_match
         decision = result.decision
-        assert (decision.verdict, decision.by) == ("allow", "user")
-        assert [part.verdict for part in decision.parts] == ["allow", "ask"]
+        assert (require(decision).verdict, require(decision).by) == ("allow", "user")
+        assert [part.verdict for part in require(decision).parts] == ["allow", "ask"]
         assert (await verdict(session, "npm test")).rule == "Bash(npm test *)"
         assert len(asked) == 1
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import pytest
 from probes import Polite, Step, Stubborn, Wait
 from tests import waiting
+from tests.expected_types import expect_type, require
 
 from handaxe import (
     Allow,
@@ -185,7 +186,7 @@ async def test_rewritten_input_is_judged_by_the_rules():
     )
     result = await bench.pipeline.call(call("Touch", path="/project/open/x"))
     assert result.code == "permission.denied"
-    assert result.decision.rule == "Edit(/secret/**)"
+    assert require(result.decision).rule == "Edit(/secret/**)"
 
 
 @pytest.mark.proves("PL-2")
@@ -242,7 +243,7 @@ async def test_where_nobody_may_be_asked_a_hook_that_wants_it_is_answered_with_n
         [Step()], mode="dontAsk", hooks=Hooks({"PreToolUse": [ask]}), asker=asker
     )
     result = await bench.pipeline.call(call(name="x"))
-    assert (result.code, result.decision.verdict, result.decision.by) == (
+    assert (result.code, require(result.decision).verdict, require(result.decision).by) == (
         "permission.denied",
         "deny",
         "mode",
@@ -253,7 +254,7 @@ async def test_where_nobody_may_be_asked_a_hook_that_wants_it_is_answered_with_n
 async def test_nobody_to_ask_means_no_and_the_decision_says_ask():
     result = await PipelineHarness([Step()], mode="default").pipeline.call(call(writes=["a"]))
     assert result.code == "permission.asked"
-    assert result.decision.verdict == "ask"
+    assert require(result.decision).verdict == "ask"
 
 
 async def test_a_no_reaches_the_model_with_its_comment():
@@ -460,7 +461,7 @@ async def test_observers_see_resolved_paths_and_the_model_does_not():
     result = await bench.pipeline.call(call("Look", file_path="src/../a.py"))
     assert result.text == "src/../a.py"
     assert seen == [{"file_path": "/project/a.py"}]
-    assert bench.events[0].input == {"file_path": "src/../a.py"}
+    assert expect_type(CallStarted, bench.events[0]).input == {"file_path": "src/../a.py"}
     assert bench.events[0].derived == {"file_path": "/project/a.py"}
 
 
@@ -525,7 +526,7 @@ async def test_an_interrupted_process_leaves_no_call_behind():
         # Driven by hand: an event loop would end with it.
         running.send(None)
     assert not bench.pipeline.is_busy
-    assert bench.events[-1].result.code == "call.cancelled"
+    assert expect_type(CallFinished, bench.events[-1]).result.code == "call.cancelled"
 
 
 @pytest.mark.parametrize("method", ["effects_of", "subjects", "validate", "decide", "situate"])
@@ -567,7 +568,7 @@ async def test_a_call_that_is_closed_from_outside_ends_its_tool_and_lets_others_
     running.close()
 
     assert not bench.pipeline.is_busy
-    assert bench.events[-1].result.code == "call.cancelled"
+    assert expect_type(CallFinished, bench.events[-1]).result.code == "call.cancelled"
     later = await bench.pipeline.call(ToolCall("2", "Holding", {**writing, "turns": 0}))
     assert later.ok
     assert tool.story.count("left") == 2

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.expected_types import require
 
 import handaxe
 from handaxe import Allow, Effects, Session, Tool, ToolArgs, ToolContext, ToolResult
@@ -62,7 +63,7 @@ class Nest(Tool[NestArgs]):
     async def make(self, inputs, ctx: ToolContext, args: NestArgs) -> None:
         """Half of the calls by the context, half by the session."""
         calls = [
-            ctx.call("Nest", given) if i % 2 else self.session.call("Nest", given)
+            ctx.call("Nest", given) if i % 2 else require(self.session).call("Nest", given)
             for i, given in enumerate(inputs)
         ]
         if args.leaves:
@@ -355,7 +356,7 @@ async def test_cancelling_a_call_cancels_what_was_made_in_it(project):
         assert session.cancel() == 2
         result = await bounded(work)
         assert (await bounded(inner[0])).code == result.code == "call.cancelled"
-        assert asyncio.current_task().cancelling() == 0
+        assert require(asyncio.current_task()).cancelling() == 0
 
 
 async def test_a_call_in_the_task_of_its_parent_is_cancelled_with_it_once(project):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 from handaxe import Session
 
@@ -123,7 +124,7 @@ async def test_what_it_writes_outside_or_among_the_protected_asks(command, rules
 async def test_ordinary_work_inside_the_project_runs_unasked(command, place):
     async with Session(place, allow=RULES) as session:
         answer = await session.call("Bash", command=command)
-    assert answer.decision.verdict == "allow", answer.text
+    assert require(answer.decision).verdict == "allow", answer.text
 
 
 @pytest.mark.parametrize("command", FREE_WITH_BASH)
@@ -132,7 +133,7 @@ async def test_a_rule_for_all_of_bash_also_allows_it_where_the_directory_is_not_
 ):
     async with Session(place, allow=["Bash"]) as session:
         answer = await session.call("Bash", command=command)
-    assert answer.decision.verdict == "allow", answer.text
+    assert require(answer.decision).verdict == "allow", answer.text
 
 
 @pytest.mark.parametrize("command", ASKED_WITH_BASH)

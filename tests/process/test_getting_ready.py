@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.expected_types import get_result_text
 
 from handaxe import Agent, Session
 from handaxe.contract.messages import TokenUsage
@@ -33,7 +34,7 @@ class Slow(Model):
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """One call, then words."""
         if len(request.messages) > 1:
-            self.answers = [block.content[0].text for block in request.messages[-1].content]
+            self.answers = [get_result_text(block) for block in request.messages[-1].content]
             yield TextDelta("Done.")
             yield MessageEnded("end_turn", TokenUsage())
             return

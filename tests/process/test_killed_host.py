@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import HANG_S, blocked_until
 
 HOST = """
@@ -97,13 +98,13 @@ def test_a_host_that_only_ends_its_supervisor_keeps_its_children(tmp_path, word)
         stdout=subprocess.PIPE,
     )
     try:
-        assert host.stdout.readline() == b"down\n"
+        assert require(host.stdout).readline() == b"down\n"
         blocked_until(lambda: not _supervisors_of(host.pid))
         assert len(living(word)) > 1
     finally:
         host.kill()
         host.wait(HANG_S)
-        host.stdout.close()
+        require(host.stdout).close()
         for pid in living(word):
             os.kill(int(pid), signal.SIGKILL)
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 from handaxe.process.temp_dir import TempDirectory, remove_stale_directories
 
@@ -29,7 +30,7 @@ def holder(place: Path) -> tuple[subprocess.Popen, Path]:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(place)], stdout=subprocess.PIPE, text=True
     )
-    return process, Path(process.stdout.readline().strip())
+    return process, Path(require(process.stdout).readline().strip())
 
 
 def test_what_is_held_stays_and_what_a_killed_process_left_goes(tmp_path):
@@ -42,7 +43,7 @@ def test_what_is_held_stays_and_what_a_killed_process_left_goes(tmp_path):
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-        process.stdout.close()
+        require(process.stdout).close()
     assert remove_stale_directories(str(tmp_path)) == 1
     assert list(tmp_path.iterdir()) == []
 

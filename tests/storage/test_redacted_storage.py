@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.expected_types import expect_type
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import CallFinished, CallStarted, UserSaid
@@ -37,11 +38,14 @@ async def test_events_of_every_kind_are_redacted_and_read_again(tmp_path, redact
     for part in ("kQpLm2", json.dumps(SECRET)[1:-1], json.dumps(SECRET, ensure_ascii=False)[1:-1]):
         assert part not in written
     events = [event for _, event in LoggedEvents(path)]
-    assert events[0].input == {"command": f"echo '{MARK}'"}
-    assert events[1].result.text == f"<{MARK}>"
-    assert events[1].result.data == {"stdout": MARK, MARK: [1, {"nested": f'{{"a": "{MARK}"}}'}]}
-    assert events[2].result == ToolResult(text="clean", data={"n": 1.5})
-    assert log.result_of("1") == events[1].result
+    assert expect_type(CallStarted, events[0]).input == {"command": f"echo '{MARK}'"}
+    assert expect_type(CallFinished, events[1]).result.text == f"<{MARK}>"
+    assert expect_type(CallFinished, events[1]).result.data == {
+        "stdout": MARK,
+        MARK: [1, {"nested": f'{{"a": "{MARK}"}}'}],
+    }
+    assert expect_type(CallFinished, events[2]).result == ToolResult(text="clean", data={"n": 1.5})
+    assert log.result_of("1") == expect_type(CallFinished, events[1]).result
 
 
 @pytest.mark.proves("S14")

@@ -6,7 +6,6 @@ outside: what is known of that has to be put back together with the working dire
 
 By hand: `uv run python tests/undo/bounded_fuzz.py --commands 20000`.
 """
-# pyright: basic
 
 from __future__ import annotations
 

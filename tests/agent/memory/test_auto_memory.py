@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import expect_type, require
 
 from handaxe import Agent, Session
 from handaxe.agent.memory.persistent_memory import get_project_memory
 from handaxe.config.settings import Settings
+from handaxe.contract.messages import ToolResultBlock
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ async def test_what_another_agent_noted_is_read_and_not_changed_unless_switched_
     (told,) = model.requests[1].messages[-1].content
     assert "The details." in str(told)
     (told,) = model.requests[2].messages[-1].content
-    assert told.is_error
+    assert expect_type(ToolResultBlock, told).is_error
     assert (memory / "MEMORY.md").read_text().startswith("Spaces!")
 
 
@@ -94,7 +96,9 @@ async def test_without_the_users_files_nothing_is_remembered(project, memory, so
 def test_a_long_name_is_cut_and_stays_unique(memory):
     found = {
         Path(
-            get_project_memory(Settings(auto_memory_enabled=True), f"/{'a' * 300}/{last}").path
+            require(
+                get_project_memory(Settings(auto_memory_enabled=True), f"/{'a' * 300}/{last}")
+            ).path
         ).parent
         for last in "xy"
     }

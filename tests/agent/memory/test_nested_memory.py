@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
+from tests.expected_types import get_text
 
 from handaxe import Agent, Allow, Deny, PermissionRequest, Session
 from handaxe.agent.events import Told
@@ -12,7 +13,7 @@ from handaxe.contract.ports.model import ModelRequest
 
 def texts(request: ModelRequest) -> str:
     return "\n".join(
-        block.text
+        get_text(block)
         for message in request.messages
         for block in message.content
         if hasattr(block, "text")

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from pairing import complaints
 from players import Player, call, calls, ended, says
+from tests.expected_types import expect_type, get_result_text, get_text
 from tests.waiting import until
 
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
-from handaxe.agent.events import FromAgent, ToolAnswered
+from handaxe.agent.events import FromAgent, RunFinished, ToolAnswered
 from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.app.session import get_parts
 from handaxe.contract.faults.agent import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
+from handaxe.contract.messages import ToolResultBlock
 from handaxe.contract.ports.agents import AgentRequest, AgentState, to_job_state
 from handaxe.contract.ports.model import ModelFailed, ModelRequest
 from handaxe.session.jobs import summarize_job
@@ -26,8 +28,8 @@ def task(call_id: str = "t1", prompt: str = "Do it.", **more: object):
     return call_id, "Agent", {"description": "A task", "prompt": prompt, **more}
 
 
-def last_result(model: Player, index: int = -1):
-    return model.requests[index].messages[-1].content[0]
+def last_result(model: Player, index: int = -1) -> ToolResultBlock:
+    return expect_type(ToolResultBlock, model.requests[index].messages[-1].content[0])
 
 
 def tools_of(request: ModelRequest) -> list[str]:
@@ -45,11 +47,11 @@ async def test_an_agent_works_with_tools_of_its_own_and_reports(session: Session
     )
     agent = Agent(model, session)
     seen = [event async for event in agent.run("Ask somebody.")]
-    assert seen[-1].result == "The agent found: one."
+    assert expect_type(RunFinished, seen[-1]).result == "The agent found: one."
     child = model.requests[1]
-    assert child.messages[0].content[0].text == "What does a.txt say?"
+    assert get_text(child.messages[0].content[0]) == "What does a.txt say?"
     assert "AskUserQuestion" not in tools_of(child)
-    text = last_result(model).content[0].text
+    text = get_result_text(last_result(model))
     assert text.startswith("It says one.")
     assert "agentId: " in text
     data = next(e.result.data for e in seen if isinstance(e, ToolAnswered))
@@ -70,13 +72,13 @@ async def test_the_old_name_works_and_any_case_of_a_type(session: Session):
     given = set(tools_of(model.requests[1]))
     assert {"Glob", "Grep", "Read"} <= given
     assert given.isdisjoint({"Agent", "Edit", "Write", "TodoWrite"})
-    assert last_result(model).content[0].text.startswith("Seen.")
+    assert get_result_text(last_result(model)).startswith("Seen.")
 
 
 async def test_an_unknown_type_is_answered_with_the_known_ones(session: Session):
     model = Player(calls(task(subagent_type="explorer")), says("Oh."))
     await Agent(model, session).ask("Go.")
-    text = last_result(model).content[0].text
+    text = get_result_text(last_result(model))
     assert "Did you mean 'Explore'?" in text
     assert "general-purpose" in text
 
@@ -85,31 +87,30 @@ async def test_isolation_that_cannot_be_had_starts_nothing(session: Session):
     model = Player(calls(task(isolation="worktree")), says("Oh."))
     await Agent(model, session).ask("Go.")
     assert last_result(model).is_error
-    assert "cannot start here" in last_result(model).content[0].text
+    assert "cannot start here" in get_result_text(last_result(model))
 
 
 async def test_a_type_without_usable_tools_is_refused(session: Session, project: Path):
     agents = {"odd": {"description": "Has nothing.", "tools": "Nonesuch"}}
     model = Player(calls(task(subagent_type="odd")), says("Oh."))
     await Agent(model, session, agents=agents).ask("Go.")
-    assert "would be spawned with zero tools — refusing." in last_result(model).content[0].text
+    assert "would be spawned with zero tools — refusing." in get_result_text(last_result(model))
 
 
 async def test_agents_are_nested_only_so_deep(session: Session):
     model = Player(calls(task("t1")), calls(task("t2")), says("a"), says("b"), says("c"))
     await Agent(model, session, agent_limits=SpawnLimits(max_depth=1)).ask("Go.")
     assert "Agent" not in tools_of(model.requests[1])
-    assert "There has an invalid tool named 'Agent'" in last_result(model, 2).content[0].text
-    assert (
-        "The type of this agent, or what started it, leaves it out."
-        in last_result(model, 2).content[0].text
+    assert "There is no tool named 'Agent'" in get_result_text(last_result(model, 2))
+    assert "The type of this agent, or what started it, leaves it out." in get_result_text(
+        last_result(model, 2)
     )
 
 
 async def test_only_so_many_agents_work_at_once(session: Session):
     model = Player(calls(task("t1"), task("t2", "Other.")), says("a"), says("b"), says("c"))
     await Agent(model, session, agent_limits=SpawnLimits(max_running=1)).ask("Go.")
-    texts = [block.content[0].text for block in model.requests[-1].messages[-1].content]
+    texts = [get_result_text(block) for block in model.requests[-1].messages[-1].content]
     assert sum("Concurrent subagent limit reached" in text for text in texts) == 1
 
 
@@ -170,7 +171,7 @@ async def test_a_run_counts_refusals_of_agents_at_any_depth_and_of_no_other_run(
 async def test_a_run_counts_what_agents_in_the_background_were_refused(project: Path):
 
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it." and len(request.messages) == 1:
+        if get_text(request.messages[0].content[0]) == "Do it." and len(request.messages) == 1:
             return calls(("w1", "Write", {"file_path": "a.txt", "content": "x"}))
         return says("Done.")
 
@@ -251,7 +252,7 @@ async def test_hooks_hear_who_makes_a_call(project: Path):
 async def test_an_agent_in_the_background_is_waited_for_and_told(session: Session):
 
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it.":
+        if get_text(request.messages[0].content[0]) == "Do it.":
             return says("Found.")
         return says("It found something." if "<result>" in str(request.messages) else "I go on.")
 
@@ -274,7 +275,7 @@ async def test_an_agent_that_takes_too_long_goes_to_the_background(session: Sess
     limits = SpawnLimits(auto_background_s=0.01)
     final = await Agent(model, session, agent_limits=limits).ask("Go.")
     assert final.result == "All done."
-    assert "too long to wait for" in model.requests[2].messages[-1].content[0].content[0].text
+    assert "too long to wait for" in get_result_text(model.requests[2].messages[-1].content[0])
 
 
 async def test_stopping_the_parent_stops_its_agents(session: Session):
@@ -315,7 +316,7 @@ async def test_an_agents_directory_is_its_own(session: Session, project: Path):
     session.permissions.grant(["go"])
     model = Player(calls(task()), calls(("g1", "go", {"path": "sub"})), says("a"), says("b"))
     await Agent(model, session).ask("Go.")
-    assert last_result(model, 2).content[0].text == str(project / "sub")
+    assert get_result_text(last_result(model, 2)) == str(project / "sub")
     assert session.workdir.current == str(project)
 
 
@@ -358,7 +359,7 @@ async def test_tasks_know_agents_of_earlier_runs_by_id_and_name(project: Path):
         )
         agent = Agent(model, first)
         await agent.ask("Go.")
-        assert "<result>\nIt says one.\n</result>" in last_result(model).content[0].text
+        assert "<result>\nIt says one.\n</result>" in get_result_text(last_result(model))
         (state,) = agent.agents.listed()
     # A session without an agent of its own knows them too.
     async with Session(project, session_id=first.id) as second:
@@ -405,7 +406,7 @@ async def test_an_agent_that_the_end_of_the_process_cut_off_says_what_it_had(pro
 async def test_a_message_to_nobody_names_who_is_there(session: Session):
     model = Player(calls(("s1", "SendMessage", {"to": "bob", "message": "Hi"})), says("Oh."))
     await Agent(model, session).ask("Go.")
-    assert "There is no agent 'bob'" in last_result(model).content[0].text
+    assert "There is no agent 'bob'" in get_result_text(last_result(model))
 
 
 async def test_two_agents_cannot_have_one_name(session: Session):
@@ -413,7 +414,7 @@ async def test_two_agents_cannot_have_one_name(session: Session):
         calls(task("t1", name="bob")), says("a"), calls(task("t2", name="bob")), says("b")
     )
     await Agent(model, session).ask("Go.")
-    assert "already has the name 'bob'" in last_result(model).content[0].text
+    assert "already has the name 'bob'" in get_result_text(last_result(model))
 
 
 async def test_what_an_agent_changed_can_be_undone(session: Session, project: Path):
@@ -453,7 +454,7 @@ async def test_a_hundred_agents_work_in_one_process(session: Session, project: P
     wanted = [task(f"t{i}", f"Task {i}.") for i in range(100)]
 
     def answer(request: ModelRequest):
-        first = request.messages[0].content[0].text
+        first = get_text(request.messages[0].content[0])
         if first.startswith("Task"):
             if len(request.messages) == 1:
                 return calls((f"r{first}".replace(" ", "_")[:-1], "Read", {"file_path": "a.txt"}))
@@ -465,7 +466,7 @@ async def test_a_hundred_agents_work_in_one_process(session: Session, project: P
     final = await Agent(model, session, agent_limits=limits).ask("Go.")
     assert final.result == "All done."
     results = model.requests[-1].messages[-1].content
-    assert [b.content[0].text.splitlines()[0] for b in results] == [
+    assert [get_result_text(b).splitlines()[0] for b in results] == [
         f"Task {i}. done" for i in range(100)
     ]
 
@@ -554,7 +555,7 @@ async def test_an_agents_long_report_is_cut_and_kept_whole(session: Session):
     model = Player(calls(task()), says("word " * 10_000), says("Done."))
     agent = Agent(model, session)
     await agent.ask("Go.")
-    text = last_result(model).content[0].text
+    text = get_result_text(last_result(model))
     assert len(text) < 33_000
     assert "50,000 characters" in text or "49,999 characters" in text
     output = Path(agent.agents.listed()[0].output_file).read_text()
@@ -564,7 +565,7 @@ async def test_an_agents_long_report_is_cut_and_kept_whole(session: Session):
 async def test_what_an_agent_says_can_be_read_by_its_parent(session: Session):
 
     def answer(request: ModelRequest):
-        is_child = request.messages[0].content[0].text == "Do it."
+        is_child = get_text(request.messages[0].content[0]) == "Do it."
         return says("Found it.") if is_child else says("Waiting.")
 
     model = Player(calls(task(run_in_background=True)), *[answer] * 4)
@@ -584,7 +585,7 @@ async def test_a_bug_in_an_agents_model_is_told_to_its_parent(session: Session):
     model = Player(calls(task()), broken, says("Oh."))
     final = await Agent(model, session).ask("Go.")
     assert final.result == "Oh."
-    assert "ZeroDivisionError" in last_result(model).content[0].text
+    assert "ZeroDivisionError" in get_result_text(last_result(model))
     assert last_result(model).is_error
 
 
@@ -593,11 +594,11 @@ async def test_an_agent_whose_model_failed_is_an_error_to_its_parent(session: Se
     failing = [ModelFailed("authentication", "The key is wrong.", status=401)]
     model = Player(calls(task()), failing, says("Oh."))
     seen = [event async for event in Agent(model, session).run("Go.")]
-    assert seen[-1].result == "Oh."
+    assert expect_type(RunFinished, seen[-1]).result == "Oh."
     told = last_result(model)
-    assert told.is_error
-    assert "The agent ended with an error: The key is wrong." in told.content[0].text
-    assert "agentId: " in told.content[0].text
+    assert expect_type(ToolResultBlock, told).is_error
+    assert "The agent ended with an error: The key is wrong." in get_result_text(told)
+    assert "agentId: " in get_result_text(told)
     answered = next(e.result for e in seen if isinstance(e, ToolAnswered))
     assert (answered.code, answered.data["status"]) == ("agent.failed", "failed")
 
@@ -613,15 +614,15 @@ async def test_an_agent_that_used_up_its_turns_is_no_error(session: Session, pro
     )
     await Agent(model, session).ask("Go.")
     told = last_result(model)
-    assert not told.is_error
-    assert "The agent ended with an error: " in told.content[0].text
+    assert not expect_type(ToolResultBlock, told).is_error
+    assert "The agent ended with an error: " in get_result_text(told)
 
 
 async def test_background_work_without_a_listener_ends_with_the_agent(session: Session):
     gate = asyncio.Event()
 
     def answer(request: ModelRequest):
-        return [gate] if request.messages[0].content[0].text == "Do it." else says("Going.")
+        return [gate] if get_text(request.messages[0].content[0]) == "Do it." else says("Going.")
 
     model = Player(calls(task(run_in_background=True)), answer, answer)
     agent = Agent(model, session, wait_for_agents_s=0)
@@ -653,7 +654,7 @@ async def test_settings_say_how_many_agents_there_may_be(project: Path):
 
 async def test_agents_in_the_background_are_jobs(session: Session):
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it.":
+        if get_text(request.messages[0].content[0]) == "Do it.":
             return says("Found.")
         return says("Told." if "completed" in str(request.messages) else "Waiting.")
 
@@ -669,7 +670,7 @@ async def test_how_long_an_agent_at_work_has_been_silent_is_told(session: Sessio
     looked = []
 
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it.":
+        if get_text(request.messages[0].content[0]) == "Do it.":
             return [go_on, *says("Found.")]
         if not looked:
             looked.append(request)
@@ -683,7 +684,7 @@ async def test_how_long_an_agent_at_work_has_been_silent_is_told(session: Sessio
     model = Player(calls(task(run_in_background=True, name="reader")), *[answer] * 4)
     await Agent(model, session).ask("Go.")
     told = next(r for r in model.requests if "l2" in str(r.messages[-1].content))
-    listed, one = (block.content[0].text for block in told.messages[-1].content[:2])
+    listed, one = (get_result_text(block) for block in told.messages[-1].content[:2])
     assert re.search(r"\(reader\): local_agent, running \(last active \d+ s ago\): A task", listed)
     assert re.search(r"<status>running</status>\n<last_active>\d+ s ago</last_active>", one)
     assert "last active" not in (await session.call("TaskOutput")).text
@@ -702,7 +703,7 @@ async def test_each_agents_calls_have_ids_of_their_own(session: Session, project
         says("All done."),
     )
     await Agent(model, session).ask("Go.")
-    assert "two" in model.requests[3].messages[-1].content[0].content[0].text
+    assert "two" in get_result_text(model.requests[3].messages[-1].content[0])
     assert (project / "c.txt").read_text() == "x"
     assert [change.call_id.partition(".")[2] for change in session.history()] == ["2"]
 
@@ -735,7 +736,7 @@ async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session
         calls(task(subagent_type="careful")), calls(("c1", "through", {})), says("a"), says("b")
     )
     await Agent(model, session, agents=agents).ask("Go.")
-    text = last_result(model, 2).content[0].text
+    text = get_result_text(last_result(model, 2))
     assert text != "written"
     assert "permission" in text or "unknown" in text
 
@@ -744,7 +745,7 @@ async def test_an_agent_can_speak_to_the_sessions_own(session: Session):
     said = asyncio.Event()
 
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it.":
+        if get_text(request.messages[0].content[0]) == "Do it.":
             if "hears it as soon as" in str(request.messages):
                 said.set()
                 return says("Done.")

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, ended, says
+from tests.expected_types import expect_type, get_result_text, get_text
 
 from handaxe import Agent, Session
 from handaxe.agent.events import ToolAnswered
 from handaxe.agent.subagents.git_worktree import NoWorktree, close_worktree, open_worktree
 from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.config.settings import WorktreeOptions
+from handaxe.contract.messages import ToolResultBlock
 from handaxe.contract.ports.model import ModelRequest
 
 
@@ -152,7 +154,7 @@ async def test_a_setting_says_what_a_worktree_begins_with(
         )
         await Agent(model, session).ask("Go.")
     result = model.requests[2].messages[-1].content[0]
-    assert content.strip() in result.content[0].text
+    assert content.strip() in get_result_text(result)
     assert worktrees(repository) == []
 
 
@@ -169,7 +171,7 @@ async def test_where_the_parent_stands_the_agent_stands_in_its_own_checkout(repo
         )
         await Agent(model, session).ask("Go.")
     result = model.requests[2].messages[-1].content[0]
-    assert "two" in result.content[0].text
+    assert "two" in get_result_text(result)
 
 
 @pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
@@ -190,7 +192,7 @@ async def test_the_main_checkout_cannot_be_changed_from_a_worktree(repository: P
         await Agent(model, session).ask("Go.")
     assert not target.exists()
     for block in model.requests[2].messages[-1].content:
-        assert "main checkout" in block.content[0].text
+        assert "main checkout" in get_result_text(block)
 
 
 WAYS_OUT = [
@@ -250,7 +252,7 @@ async def test_no_command_leads_out_of_the_worktree(repository: Path, mode: str)
     assert git(repository, "rev-parse", "main") == head
     blocks = [request.messages[-1].content[0] for request in model.requests[2:-1]]
     for (_, _, given), block in zip(tried, blocks, strict=True):
-        assert "main checkout" in block.content[0].text, given
+        assert "main checkout" in get_result_text(block), given
 
 
 async def test_ordinary_work_goes_on_in_the_worktree(repository: Path):
@@ -271,7 +273,7 @@ async def test_ordinary_work_goes_on_in_the_worktree(repository: Path):
         await Agent(model, session).ask("Go.")
     for (_, _, given), request in zip(tried, model.requests[2:], strict=False):
         block = request.messages[-1].content[0]
-        assert not block.is_error, (given, block.content[0].text)
+        assert not expect_type(ToolResultBlock, block).is_error, (given, get_result_text(block))
 
 
 @pytest.mark.parametrize(
@@ -293,8 +295,8 @@ async def test_what_is_forbidden_in_the_project_is_forbidden_in_the_worktree(
         )
         await Agent(model, session).ask("Go.")
     for block in model.requests[2].messages[-1].content:
-        assert block.is_error
-        assert "two" not in block.content[0].text
+        assert expect_type(ToolResultBlock, block).is_error
+        assert "two" not in get_result_text(block)
 
 
 async def test_a_type_can_ask_for_a_worktree(repository: Path):
@@ -344,8 +346,8 @@ async def test_remote_is_refused_and_so_is_a_place_without_a_repository(project:
             agent = Agent(model, session)
             await agent.ask("Go.")
             block = model.requests[-1].messages[-1].content[0]
-            assert block.is_error
-            assert why in block.content[0].text
+            assert expect_type(ToolResultBlock, block).is_error
+            assert why in get_result_text(block)
             assert agent.agents.listed() == ()
 
 
@@ -489,7 +491,7 @@ async def test_searches_in_a_worktree_find_what_is_there(repository: Path):
             says("Done."),
         )
         await Agent(model, session).ask("Go.")
-    named, found = (block.content[0].text for block in model.requests[2].messages[-1].content)
+    named, found = (get_result_text(block) for block in model.requests[2].messages[-1].content)
     assert named.startswith("src/b.txt")
     assert "src/b.txt" in found
     assert "two" in found
@@ -535,9 +537,9 @@ async def test_a_sparse_worktree_without_changes_is_gone_afterwards(monorepo: Pa
         )
         await Agent(model, session).ask("Go.")
     listed, read = model.requests[2].messages[-1].content
-    assert "shared/f.txt" in listed.content[0].text
-    assert "packages" not in listed.content[0].text
-    assert "shared" in read.content[0].text
+    assert "shared/f.txt" in get_result_text(listed)
+    assert "packages" not in get_result_text(listed)
+    assert "shared" in get_result_text(read)
     assert worktrees(monorepo) == []
 
 
@@ -632,9 +634,9 @@ async def test_what_is_linked_can_be_read_and_the_rest_of_the_main_checkout_cann
         )
         await Agent(model, session).ask("Go.")
     read, shown, *refused = (block for block in model.requests[2].messages[-1].content)
-    assert "let it be" in read.content[0].text
-    assert "let it be" in shown.content[0].text
-    assert all(block.is_error for block in refused)
+    assert "let it be" in get_result_text(read)
+    assert "let it be" in get_result_text(shown)
+    assert all(expect_type(ToolResultBlock, block).is_error for block in refused)
     assert {path.name for path in (monorepo / "node_modules").iterdir()} == {".env", "lib.js"}
 
 
@@ -650,7 +652,7 @@ async def test_two_agents_work_apart_at_once(repository: Path):
     def turn(request: ModelRequest):
         if len(request.messages) > 1:
             return says("Written.")
-        said = request.messages[0].content[0].text
+        said = get_text(request.messages[0].content[0])
         return calls((said, "Write", {"file_path": "n.txt", "content": said}))
 
     async with Session(repository, permission_mode="acceptEdits") as session:

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import is_alive, number_in, until
 
 from handaxe import Allow, Deny, Effects, Session, SetupError, ToolCall, tool
@@ -156,7 +157,7 @@ async def test_exit_code_2_blocks_and_the_model_hears_why(project):
         result = await session.call("Read", file_path="a.txt")
     assert result.code == "hook.blocked"
     assert "not this file" in result.text
-    assert (result.decision.verdict, result.decision.by) == ("deny", "hook")
+    assert (require(result.decision).verdict, require(result.decision).by) == ("deny", "hook")
 
 
 @pytest.mark.proves("PL-3", "HK-1")
@@ -168,7 +169,10 @@ async def test_a_rewritten_input_is_judged_again_whoever_rewrote_it(project):
     hooks = {"PreToolUse": [group(answer)]}
     async with Session(project, hooks=hooks, deny="Read(/secret.txt)") as session:
         result = await session.call("Read", file_path="open.txt")
-    assert (result.code, result.decision.rule) == ("permission.denied", "Read(/secret.txt)")
+    assert (result.code, require(result.decision).rule) == (
+        "permission.denied",
+        "Read(/secret.txt)",
+    )
     changed = {"file_path": str(project / "open.txt")}
     hooks = {"PreToolUse": [group(says(hookSpecificOutput={"updatedInput": changed}))]}
     async with Session(project, hooks=hooks) as session:
@@ -201,7 +205,7 @@ async def test_a_hook_may_answer_a_permission_request_before_a_person_does(proje
     async with Session(project, hooks=hooks, on_ask=on_ask) as session:
         result = await session.call("Write", write)
     assert result.ok
-    assert (result.decision.verdict, result.decision.by) == ("allow", "hook")
+    assert (require(result.decision).verdict, require(result.decision).by) == ("allow", "hook")
     assert asked == []
     hooks = {"PermissionRequest": [group(permits("deny", message="not now"))]}
     async with Session(project, hooks=hooks, on_ask=on_ask) as session:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.agent.players import Player, says
+from tests.expected_types import require
 from tests.waiting import until
 
 from handaxe.agent.events import RunStarted
@@ -227,7 +228,7 @@ async def test_changes_of_servers_are_events(project):
     session = Session(project, mcp_servers={"a": {"command": "/no/such/program"}})
     session.subscribe(events.append)
     async with session:
-        await session.mcp.settled()
+        await require(session.mcp).settled()
         await asyncio.sleep(0)
     (event,) = [event for event in events if isinstance(event, McpServerChanged)]
     assert (event.server, event.status) == ("a", "failed")

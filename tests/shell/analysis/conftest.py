@@ -1,5 +1,4 @@
 """Makes the reference beside these tests importable."""
-# pyright: basic
 
 import sys
 from pathlib import Path

@@ -3,7 +3,6 @@
 The directory holds one folder for each source, called `OWNER+NAME` after its repository. The
 documentation itself is not part of this project: only digests of the lines are kept, with marks.
 """
-# pyright: basic
 
 from __future__ import annotations
 

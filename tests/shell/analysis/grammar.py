@@ -1,5 +1,4 @@
 """Random bash commands from a grammar, biased towards what two readers may read differently."""
-# pyright: basic
 
 from __future__ import annotations
 

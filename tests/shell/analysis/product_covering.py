@@ -1,5 +1,4 @@
 """What rules cover and what they do not (C1 to C4, C6, C8, C9, C12 to C14)."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Deny and ask rules for programs reach what might run them (C1, C5, C21)."""
-# pyright: basic
 
 from __future__ import annotations
 

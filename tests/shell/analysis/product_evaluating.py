@@ -1,5 +1,4 @@
 """Text that bash evaluates again (C19), and the numbers that stay provable."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 The product table takes its expected verdicts from here. Nothing in this module, nor in the modules
 that describe commands for it, reads the analysis of handaxe: it is the second opinion.
 """
-# pyright: basic
 
 from __future__ import annotations
 

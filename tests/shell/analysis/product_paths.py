@@ -1,5 +1,4 @@
 """Rules for paths reach every spelling of a path; what nobody takes back asks (C10, C20, C23, C25)."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """No rule is proposed for a program that can take its program or operands from its input (C27)."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Read-only proofs (C7, C10, C11, C15, C16, C22, C23, C26)."""
-# pyright: basic
 
 from __future__ import annotations
 

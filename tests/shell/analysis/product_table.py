@@ -3,7 +3,6 @@
 Every row goes through the semantics of `handaxe explain --jsonl`, in process. The expected verdicts
 come from product_model.py and from what the product_*.py modules say about each command.
 """
-# pyright: basic
 
 from __future__ import annotations
 

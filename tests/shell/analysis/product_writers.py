@@ -1,5 +1,4 @@
 """Writers by their resulting paths (C8, C17, C20), and what is destructive (C25)."""
-# pyright: basic
 
 from __future__ import annotations
 

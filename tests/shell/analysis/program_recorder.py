@@ -1,5 +1,4 @@
 """A throw-away tree, what changes in it, and what a trace of system calls says."""
-# pyright: basic
 
 from __future__ import annotations
 

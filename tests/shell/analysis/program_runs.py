@@ -3,7 +3,6 @@
 Every listed option becomes commands; those that the analysis allows are run with each installed
 variant of the program. All of it: `scripts/check --long programs`.
 """
-# pyright: basic
 
 from __future__ import annotations
 

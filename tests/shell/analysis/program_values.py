@@ -1,5 +1,4 @@
 """Plausible values of options and operands, by program."""
-# pyright: basic
 
 from __future__ import annotations
 

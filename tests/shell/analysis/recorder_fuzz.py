@@ -2,7 +2,6 @@
 
 By hand: `uv run python tests/shell/analysis/recorder_fuzz.py --commands 50000`.
 """
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """A small reference of the path rules, for tests of shell verdicts only."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 No command that a proposed rule covers may make a file out of what is piped into it.
 """
-# pyright: basic
 
 from __future__ import annotations
 

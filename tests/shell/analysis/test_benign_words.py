@@ -1,5 +1,4 @@
 """A deny rule stops what might run its program, and nothing that only names it."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """What a command writes at most, by its text; and which commands nobody can say that of."""
-# pyright: basic
 
 import pytest
 

@@ -1,5 +1,4 @@
 """An allow rule allows: destructive forms inside the project, but what nobody can take back by name only."""
-# pyright: basic
 
 import pytest
 from reference import decision, rules

@@ -1,5 +1,4 @@
 """Destructive forms, proposals, explanations and second opinions."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Hostile spellings: none of them runs without a rule or a yes."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Paths and names inside jq filters, revisions, pathspecs and line ranges, held against the programs."""
-# pyright: basic
 
 from __future__ import annotations
 

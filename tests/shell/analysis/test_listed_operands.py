@@ -1,5 +1,4 @@
 """Names that a listing gives to xargs: which pipelines are proven, and which names stop them."""
-# pyright: basic
 
 from __future__ import annotations
 

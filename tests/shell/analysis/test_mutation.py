@@ -2,7 +2,6 @@
 
 A sample here; `scripts/check --long mutation` takes every command.
 """
-# pyright: basic
 
 from __future__ import annotations
 

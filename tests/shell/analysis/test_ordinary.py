@@ -1,5 +1,4 @@
 """Ordinary read-only commands pass without a prompt."""
-# pyright: basic
 
 from __future__ import annotations
 

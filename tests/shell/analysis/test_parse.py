@@ -1,5 +1,4 @@
 """The syntax model of commands."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """The product table: commands x rules x modes get the verdict that the clauses demand."""
-# pyright: basic
 
 from __future__ import annotations
 

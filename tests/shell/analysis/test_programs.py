@@ -1,5 +1,4 @@
 """A sample of what the program tables allow, run for real; all of it is a long check."""
-# pyright: basic
 
 from __future__ import annotations
 

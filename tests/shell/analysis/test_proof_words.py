@@ -1,5 +1,4 @@
 """Every word of a read-only proof counts: one that may become several is never passed over."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Rules offered for "always allow": narrow, true, and in plain words."""
-# pyright: basic
 
 from __future__ import annotations
 

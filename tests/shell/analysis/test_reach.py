@@ -1,5 +1,4 @@
 """What a command can touch, and what its exit code means."""
-# pyright: basic
 
 import pytest
 

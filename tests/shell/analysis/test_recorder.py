@@ -1,5 +1,4 @@
 """What runs in real bash is what the verdict said could run."""
-# pyright: basic
 
 from __future__ import annotations
 

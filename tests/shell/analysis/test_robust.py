@@ -1,5 +1,4 @@
 """decide() never raises, stays fast, and no limit weakens a deny."""
-# pyright: basic
 
 from __future__ import annotations
 

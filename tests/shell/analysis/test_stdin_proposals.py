@@ -1,5 +1,4 @@
 """No rule is offered for a command whose standard input is its program or names its operands."""
-# pyright: basic
 
 from __future__ import annotations
 

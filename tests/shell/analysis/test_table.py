@@ -1,5 +1,4 @@
 """The decision table: every command in table.toml gets the verdict its group names."""
-# pyright: basic
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 from tests.holding import open_descriptors
 from tests.waiting import HANG_S, blocked_until
 
@@ -196,7 +197,7 @@ def test_nothing_is_left_when_the_host_dies(tmp_path, mark, living, number):
     finally:
         process.send_signal(number)
         process.wait(HANG_S)
-        process.stdout.close()
+        require(process.stdout).close()
     # The host itself has the word in its arguments and is gone by now.
     blocked_until(lambda: not living(mark))
     supervisor = (
@@ -212,9 +213,9 @@ def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_
         [sys.executable, "-c", source, str(tmp_path), DEAF.format(mark=mark)],
         stdout=subprocess.PIPE,
     )
-    child = int(process.stdout.readline())
+    child = int(require(process.stdout).readline())
     try:
-        assert process.stdout.readline() == b"ready\n"
+        assert require(process.stdout).readline() == b"ready\n"
         process.kill()
         process.wait(HANG_S)
         # The child is a copy of the host and has its arguments.
@@ -222,7 +223,7 @@ def test_nothing_is_left_when_a_host_dies_whose_child_holds_its_descriptors(tmp_
         assert living(mark)[0].startswith(f"{child} ")
     finally:
         os.kill(child, signal.SIGKILL)
-        process.stdout.close()
+        require(process.stdout).close()
 
 
 async def test_no_zombies_and_no_descriptors_stay(bench):

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 from handaxe.process import netns
 from handaxe.process.temp_dir import TempDirectory
@@ -83,8 +84,8 @@ class Field:
         source = os.open(netns.__file__, os.O_RDONLY)
         if self.is_lent:
             lent = confined.lent
-            argv = [PYTHON, "-I", "-S", "-c", LENDER, str(source), str(lent.door)]
-            argv += [str(lent.port), *lent.argv]
+            argv = [PYTHON, "-I", "-S", "-c", LENDER, str(source), str(require(lent).door)]
+            argv += [str(require(lent).port), *require(lent).argv]
             passed = (*passed, source)
         process = subprocess.Popen(
             argv,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import until
 
 from handaxe import Allow, Deny, Session, tool
@@ -252,7 +253,7 @@ async def test_undo_is_refused_where_nobody_is_there_to_ask(project):
         assert (result.code, a.read_text()) == ("permission.asked", "x")
         by_owner = await session.undo()
     assert (by_owner.ok, a.exists()) == (True, False)
-    assert by_owner.decision.by == "user"
+    assert require(by_owner.decision).by == "user"
 
 
 async def test_the_owner_can_undo_where_the_model_has_no_such_tool(project):

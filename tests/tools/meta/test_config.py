@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 from handaxe import Allow, Deny, Session
 
@@ -33,7 +34,7 @@ async def test_it_lists_what_is_set_and_where(project, own):
         f'read.line_format = "tab" ({own}:1)',
         f'theme = "dark" ({own}:1, not used by handaxe)',
     ]
-    assert result.decision.verdict == "allow"
+    assert require(result.decision).verdict == "allow"
 
 
 @pytest.mark.proves("BT-29")

@@ -14,6 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 from tests.socket_servers import answering, gone, has_ipv6, serving, shake_hands
 from tests.waiting import HANG_S, blocked_until, until
 from websockets.exceptions import ConnectionClosed
@@ -124,7 +125,7 @@ async def test_the_words_of_the_end_pass_every_pattern(free):
 @pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
 async def test_an_address_of_the_newer_kind_is_listened_to(project):
     def handler(connection: ServerConnection) -> None:
-        connection.send(connection.request.headers["Host"])
+        connection.send(require(connection.request).headers["Host"])
         connection.close()
 
     async with Session(project, allow=["Monitor(domain:[::1])"]) as session:
