@@ -6,7 +6,7 @@ import hashlib
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from websockets.sync.server import ServerConnection, serve
@@ -21,7 +21,7 @@ def serving(
     host: str = "127.0.0.1",
     tls: ssl.SSLContext | None = None,
     **options: Any,
-) -> Iterator[int]:
+) -> Generator[int]:
     """A server of the library; its port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, 0), family=family)
@@ -36,7 +36,7 @@ def serving(
 
 
 @contextlib.contextmanager
-def answering(handler: Callable[[socket.socket], None]) -> Iterator[int]:
+def answering(handler: Callable[[socket.socket], None]) -> Generator[int]:
     """A server that treats its one connection as `handler` says; its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

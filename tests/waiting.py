@@ -3,9 +3,8 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 HANG_S = 60
 """Nothing that works takes that long on any machine; it only ends what would wait for ever."""
@@ -21,9 +20,9 @@ async def until(
     async with asyncio.timeout(HANG_S):
         while True:
             said = condition()
-            found = await said if isawaitable(said) else said
+            found = await said if isinstance(said, Awaitable) else said
             if found:
-                return found
+                return cast("T", found)
             await asyncio.sleep(every_s)
 
 

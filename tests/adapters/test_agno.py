@@ -57,7 +57,7 @@ async def test_a_conversation_that_is_run_again_changes_nothing_twice(
 async def test_the_model_gets_a_picture(session, picture, heard_in):
     # Agno sends what a tool attached in a message after the tool's own.
     heard = await heard_in(session, [("one", "Read", {"file_path": picture})])
-    (image,) = heard[-1].images or ()
+    (image,) = heard[-1].images
     assert image.mime_type == "image/png"
     assert image.content.startswith(b"\x89PNG")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ async def test_a_failed_call_without_a_workbench_raises_its_text(session):
 
 
 async def test_the_model_is_offered_our_schemas_as_they_are(session, offered):
-    schemas = [each.schema for each in tools_for(session)]
+    schemas: list[dict[str, Any]] = [dict(each.schema) for each in tools_for(session)]
     assert [
         (each["name"], each["description"], json.dumps(each["parameters"], sort_keys=True))
         for each in schemas

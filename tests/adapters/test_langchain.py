@@ -8,12 +8,14 @@ pytest.importorskip("langchain_core", reason="langchain-core is not installed (g
 pytest.importorskip("langgraph", reason="langgraph is not installed (group frameworks)")
 
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, Send
+from tests.expected_types import expect_type
 
 from handaxe import Session
 from handaxe.adapters.langchain import tools_for
@@ -30,7 +32,7 @@ async def answers_in_a_graph(session, steps, **options) -> list[ToolMessage]:
     graph = StateGraph(MessagesState).add_node("model", ask).add_edge(START, "model")
     graph.add_node("tools", ToolNode(tools_for(session, **options))).add_edge("tools", "model")
     graph.add_conditional_edges("model", tools_condition)
-    messages = (await graph.compile().ainvoke({"messages": ["go"]}))["messages"]
+    messages = (await graph.compile().ainvoke({"messages": [HumanMessage("go")]}))["messages"]
     assert messages[-1].content == "done"
     return [message for message in messages if isinstance(message, ToolMessage)]
 
@@ -114,7 +116,8 @@ class Thread:
             return {"messages": [AIMessage("", tool_calls=self.asked if is_new else [])]}
 
         def route(state: MessagesState):
-            return [Send("tools", [call]) for call in state["messages"][-1].tool_calls] or "__end__"
+            last = expect_type(AIMessage, state["messages"][-1])
+            return [Send("tools", [call]) for call in last.tool_calls] or "__end__"
 
         async with Session(self.project, session_id="s") as session:
             tools = ToolNode(tools_for(session, approvals=True))
@@ -124,7 +127,7 @@ class Thread:
                 graph.add_conditional_edges("model", route, ["tools", "__end__"])
             else:
                 graph.add_conditional_edges("model", tools_condition)
-            thread = {"configurable": {"thread_id": "1"}}
+            thread: RunnableConfig = {"configurable": {"thread_id": "1"}}
             state = await graph.compile(checkpointer=self.saver).ainvoke(given, thread)
             self.interrupts = state.get("__interrupt__", ())
             self.pending = [request.call_id for request in session.pending]
@@ -153,7 +156,7 @@ async def test_a_call_that_needs_a_yes_interrupts_the_graph_and_is_made_once(
     waiting, _ = await thread.go_on({"messages": ["go"]})
     shown = json.loads(json.dumps(thread.interrupts[0].value))
     assert (shown["tool"], shown["input"]["content"]) == ("Write", f"{waiting[0]}\n")
-    made = set()
+    made, answers = set(), {}
     for answer in given:
         assert waiting
         waiting, answers = await thread.go_on(Command(resume=answer))

@@ -1,17 +1,23 @@
 """An agent of the OpenAI Agents SDK with a session's tools and a scripted model."""
 
 import json
+from typing import Any
 
 import pytest
 
 pytest.importorskip("agents", reason="openai-agents is not installed (group frameworks)")
 
-from agents import Agent, RunConfig, Runner, RunState
+from agents import Agent, FunctionTool, RunConfig, Runner, RunResult, RunState
 from agents.testing import ScriptedModel, assistant_message, function_call
-from tests.expected_types import require
+from tests.expected_types import expect_type
 
 from handaxe import Session
 from handaxe.adapters.openai_agents import tools_for
+
+
+def input_items(run: RunResult) -> list[dict[str, Any]]:
+    """What the next run would get, as JSON."""
+    return [dict(item) for item in run.to_input_list()]
 
 
 async def outputs_of(session, steps, **options) -> list:
@@ -20,7 +26,7 @@ async def outputs_of(session, steps, **options) -> list:
     agent = Agent(name="Tester", model=model, tools=tools_for(session, **options))
     run = await Runner.run(agent, "go", run_config=RunConfig(tracing_disabled=True))
     assert run.final_output == "done"
-    items = [item for item in run.to_input_list() if item.get("type") == "function_call_output"]
+    items = [item for item in input_items(run) if item.get("type") == "function_call_output"]
     return [item["output"] for item in items]
 
 
@@ -60,7 +66,7 @@ async def test_arguments_that_are_no_object_are_an_answer_to_the_model(session, 
 
 
 async def test_the_model_is_offered_our_schemas_as_they_are(session, offered):
-    tools = tools_for(session)
+    tools = [expect_type(FunctionTool, tool) for tool in tools_for(session)]
     assert [
         (tool.name, tool.description, json.dumps(tool.params_json_schema, sort_keys=True))
         for tool in tools
@@ -92,11 +98,7 @@ async def go_on(project, steps, stored=None, answers=None, **options):
                 elif said is not None:
                     begun.reject(item, rejection_message=said)
         run = await Runner.run(agent, begun, run_config=RunConfig(tracing_disabled=True))
-        items = [
-            item
-            for item in run.to_input_list()
-            if require(item.get("type", "")).endswith("_output")
-        ]
+        items = [item for item in input_items(run) if item.get("type", "").endswith("_output")]
         outputs = {item["call_id"]: item["output"] for item in items}
         pending = [request.call_id for request in session.pending]
         return run.final_output, run.to_state().to_string(), pending, outputs

@@ -16,6 +16,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
+from tests.expected_types import expect_type
 
 from handaxe import Session, SetupError
 from handaxe.adapters.pydantic_ai import tools_for
@@ -99,6 +100,11 @@ def test_the_example_writes_its_file(run_example, capsys):
     assert capsys.readouterr().out == "Written; I may not read elsewhere.\n"
 
 
+def put_off(run) -> DeferredToolRequests:
+    """What a run ended with that waits for answers."""
+    return expect_type(DeferredToolRequests, run.output)
+
+
 async def go_on(project, steps, *, history=None, approvals=None, **options):
     """A run, or what follows on answers, in a session object of its own; what waits, too."""
     calls = [ToolCallPart(tool, arguments, call_id) for call_id, tool, arguments in steps]
@@ -120,8 +126,8 @@ async def go_on(project, steps, *, history=None, approvals=None, **options):
 @pytest.mark.proves("AR-1")
 async def test_a_call_that_needs_a_yes_waits_for_the_approval_and_is_made_once(project, writes):
     first, pending = await go_on(project, writes)
-    assert [call.tool_call_id for call in first.output.approvals] == pending == ["a", "b", "c"]
-    shown = json.loads(json.dumps(first.output.metadata["a"]))
+    assert [call.tool_call_id for call in put_off(first).approvals] == pending == ["a", "b", "c"]
+    shown = json.loads(json.dumps(put_off(first).metadata["a"]))
     assert (shown["tool"], shown["input"]["content"]) == ("Write", "a\n")
     other = {"file_path": "other.txt", "content": "mine\n"}
     answers = {"a": True, "b": ToolDenied("Not this one."), "c": ToolApproved(override_args=other)}
@@ -146,7 +152,7 @@ async def test_an_approved_call_that_has_changed_is_asked_about_again(project, m
         project, [step], history=run.all_messages(), approvals={"moved": True}
     )
     assert pending == ["moved"]
-    assert "no longer applies" in run.output.metadata["moved"]["reason"]
+    assert "no longer applies" in put_off(run).metadata["moved"]["reason"]
     assert not has_arrived()
     run, pending = await go_on(
         project, [step], history=run.all_messages(), approvals={"moved": True}
@@ -182,7 +188,7 @@ async def test_an_approval_that_the_session_does_not_know_is_no_yes(project, wri
             message_history=run.all_messages(),
             deferred_tool_results=DeferredToolResults(approvals={"a": True}),
         )
-    assert [call.tool_call_id for call in last.output.approvals] == ["a"]
+    assert [call.tool_call_id for call in put_off(last).approvals] == ["a"]
     assert not list(project.glob("*.txt"))
 
 

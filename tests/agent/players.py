@@ -39,7 +39,7 @@ class Player(Model):
         for step in turn(request) if callable(turn) else turn:
             if isinstance(step, asyncio.Event):
                 await step.wait()
-            elif isinstance(step, float):
+            elif isinstance(step, int | float):
                 await asyncio.sleep(step)
             elif isinstance(step, ModelFailed):
                 raise step

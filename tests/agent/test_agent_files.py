@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from players import Player, calls, says
@@ -35,7 +36,7 @@ def tools_of(request: ModelRequest) -> set[str]:
     return {spec.name for spec in request.tools}
 
 
-async def told_at_the_start(session: Session, **options: object) -> str:
+async def told_at_the_start(session: Session, **options: Any) -> str:
     agent = Agent(Player(says("x")), session, **options)
     return "\n".join(
         [event.sentence async for event in agent.run("Go.") if isinstance(event, Told)]

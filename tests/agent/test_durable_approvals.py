@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pairing import complaints
@@ -156,6 +157,7 @@ async def test_every_order_of_answers_makes_every_call_once(project: Path, numbe
             model = Player(calls(*(write(f"{name}.txt") for name in names)))
             async with Agent(model, session, memory=False) as agent:
                 final = await agent.ask("Work.")
+        messages = ()
         for done, name in enumerate(order):
             left = [each for each in names if each not in order[:done]]
             assert [request.call_id for request in final.pending] == left
@@ -197,7 +199,7 @@ async def test_a_pending_question_tells_a_person_everything(project: Path):
     assert "default mode" in request.reason
 
 
-WRONG = [
+WRONG: list[tuple[Any, type[BadAnswer | NotPending]]] = [
     ([("a", Allow())], BadAnswer),
     ("allow", BadAnswer),
     ({"a": True}, BadAnswer),
@@ -205,8 +207,8 @@ WRONG = [
     ({"a": None}, BadAnswer),
     ({"a": Defer()}, BadAnswer),
     ({"a": Allow}, BadAnswer),
-    ({"a": Allow(remember="for ever")}, BadAnswer),
-    ({"a": Allow(input="x")}, BadAnswer),
+    ({"a": Allow(remember=cast("Any", "for ever"))}, BadAnswer),
+    ({"a": Allow(input=cast("Any", "x"))}, BadAnswer),
     ({"nobody": Allow()}, NotPending),
     ({1: Allow()}, NotPending),
     ({"": Deny()}, NotPending),
@@ -215,11 +217,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("answers", "fault"), WRONG)
-async def test_a_wrong_answer_is_an_error_that_changes_nothing(project: Path, answers, fault):
+async def test_a_wrong_answer_is_an_error_that_changes_nothing(
+    project: Path, answers: Any, fault: type[BadAnswer | NotPending]
+):
     await begin(project, write("a.txt"))
     with pytest.raises(fault) as refused:
         await resume(project, answers)
-    assert isinstance(refused.value, SetupError)
+    assert issubclass(type(refused.value), SetupError)
     assert refused.value.code in {"permission.bad_answer", "permission.not_pending"}
     assert not (project / "a.txt").exists()
     final, _ = await resume(project, {"a": Allow()})
@@ -410,7 +414,7 @@ async def test_a_plain_loop_answers_later_as_well(project: Path):
 
 
 async def test_a_call_inside_another_one_cannot_be_put_off(project: Path):
-    async def hook(_event):
+    async def hook(_event: dict[str, Any]) -> dict[str, Any]:
         inner = await session.call("Write", file_path="b.txt", content="x")
         seen.append(inner.code)
         return {}

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from players import Player, calls, says
@@ -40,7 +41,7 @@ async def test_a_conversation_is_only_summed_up_on_demand_where_that_is_wished(p
 async def test_effort_language_and_repository_are_as_the_settings_wish(project: Path):
     subprocess.run(["git", "init", "-q", "-b", "trunk"], cwd=project, check=True)
 
-    async def asked(settings: dict[str, object], **options: object):
+    async def asked(settings: dict[str, object], **options: Any):
         model = Player(says("Hi."))
         async with Session(project, settings=settings) as session:
             await Agent(model, session, memory=False, **options).ask("Hello.")

@@ -1,10 +1,10 @@
 """What people are told of the hooks they set up: failures, and waits."""
 
 from handaxe.agent.run_hooks import FailedHooks, SlowHooks, describe_hook_failure
-from handaxe.contract.events import HookRan
+from handaxe.contract.events import HookOutcome, HookRan
 
 
-def ran(ms=5.0, event="PreToolUse", hook="lint", outcome="silent", **more):
+def ran(ms=5.0, event="PreToolUse", hook="lint", outcome: HookOutcome = "silent", **more):
     return HookRan(event=event, hook=hook, outcome=outcome, duration_ms=ms, **more)
 
 

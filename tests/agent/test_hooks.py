@@ -1,5 +1,6 @@
 """Hooks around an agent's run."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,20 @@ from tests.expected_types import get_text
 from handaxe import Agent, Allow, PermissionRequest, Session
 
 
-def answering(**answer: Any):
-    async def hook(event: dict[str, Any]) -> dict[str, Any]:
-        hook.heard.append(event)
-        return answer
+class Hook:
+    """Keeps the events that it gets; answers with what `answer` says."""
 
-    hook.heard = []
-    return hook
+    def __init__(self, answer: Callable[[], dict[str, Any]]) -> None:
+        self.heard: list[dict[str, Any]] = []
+        self._answer = answer
+
+    async def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
+        self.heard.append(event)
+        return self._answer()
+
+
+def answering(**answer: Any) -> Hook:
+    return Hook(lambda: answer)
 
 
 async def test_a_prompt_can_be_refused(project: Path):
@@ -155,16 +163,14 @@ async def test_agents_hear_what_hooks_add_at_their_start(project: Path):
     assert hook.heard[0]["agent_type"] == "general-purpose"
 
 
-def putting_off():
+def putting_off() -> Hook:
     answers = iter(("defer", "allow"))
 
-    async def hook(event: dict[str, Any]) -> dict[str, Any]:
-        hook.heard.append(event)
+    def answer() -> dict[str, Any]:
         said = {"hookEventName": "PreToolUse", "permissionDecision": next(answers, "allow")}
         return {"hookSpecificOutput": said}
 
-    hook.heard = []
-    return hook
+    return Hook(answer)
 
 
 WRITE = ("c1", "Write", {"file_path": "a", "content": "x"})

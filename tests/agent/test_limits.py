@@ -1,5 +1,7 @@
 """How far an agent may go."""
 
+from typing import Any
+
 import pytest
 from players import Player, calls, ended, says
 
@@ -63,10 +65,11 @@ def test_a_parents_turns_do_not_stop_its_agents():
 
 
 async def test_tokens_and_money_end_a_run(session: Session):
-    for options, subtype in (
+    ends: list[tuple[dict[str, Any], str]] = [
         ({"max_tokens": 50}, "error_during_execution"),
         ({"max_cost_usd": 0.00001, "prices": {"player": PRICE}}, "error_max_budget_usd"),
-    ):
+    ]
+    for options, subtype in ends:
         model = Player(calls(("c1", "Glob", {"pattern": "*"}), tokens=100), says("No."))
         final = await Agent(model, session, **options).ask("Go.")
         assert (final.subtype, final.is_error) == (subtype, True)

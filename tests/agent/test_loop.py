@@ -122,6 +122,7 @@ async def test_partial_words_survive_an_interrupt(session: Session):
 async def test_an_interrupt_before_anything_happened_ends_the_run(session: Session):
     model = Player(says("Hi."))
     agent = Agent(model, session)
+    last = None
     async for event in agent.run("Go."):
         agent.interrupt()
         last = event

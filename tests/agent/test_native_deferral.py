@@ -21,7 +21,13 @@ from tests.models.serving import error, model_server
 from handaxe import Agent, Session, SetupError
 from handaxe.app.session import get_parts
 from handaxe.contract.content import TextBlock
-from handaxe.contract.messages import AssistantMessage, ToolUseBlock, UserMessage, VendorBlock
+from handaxe.contract.messages import (
+    AssistantMessage,
+    Message,
+    ToolUseBlock,
+    UserMessage,
+    VendorBlock,
+)
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models.anthropic import AnthropicModel
 from handaxe.models.anthropic.request import build_request
@@ -258,7 +264,8 @@ NAMES = st.sampled_from(["a", "b", "c", "d"])
     name=st.sampled_from(["claude-opus-4-5", "claude-opus-4-1"]),
 )
 def test_any_conversation_with_any_tools_is_one_that_the_api_takes(answers, loaded, waiting, name):
-    messages, number = [UserMessage((TextBlock("go"),))], 0
+    messages: list[Message] = [UserMessage((TextBlock("go"),))]
+    number = 0
     for answer in answers:
         blocks = []
         for kind, names in answer:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 from pairing import complaints
+from tests.expected_types import expect_type
 from tests.models.serving import Reply, error, model_server, named
 from tests.models.vendors import VENDORS, Vendor
 
 from handaxe import Agent, Session
+from handaxe.agent.events import RunFinished
 from handaxe.contract.events import Compacted
 from handaxe.contract.ports.model import Retrying
 
@@ -46,7 +48,7 @@ async def test_every_mishap_is_survived_in_one_run(vendor: Vendor, tmp_path: Pat
                 seen.append(event)
             messages = agent.messages
         await model.close()
-    final = seen[-1]
+    final = expect_type(RunFinished, seen[-1])
     assert (final.result, final.is_error) == ("Hello", False)
     assert len(server.asked) == len(replies)
     assert any(isinstance(event, Retrying) for event in seen)

@@ -57,7 +57,7 @@ async def glance() -> str:
 
 
 def tries() -> list[tuple[str, str, dict[str, object]]]:
-    edit = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+    edit: dict[str, object] = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
     wanted: list[tuple[str, dict[str, object]]] = [
         ("Write", {"file_path": "new", "content": "x"}),
         ("Write", {"file_path": "a.txt", "content": "x"}),

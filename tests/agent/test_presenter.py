@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -167,7 +168,7 @@ BAD = {
     "bytes": lambda: b"x",
     "list of texts": lambda: ["a"],
     "foreign block": lambda: (Odd(),),
-    "text that is none": lambda: (Text(5),),
+    "text that is none": lambda: (Text(cast("Any", 5)),),
     "object": object,
     "wrong table": lambda: (Table(("a",), (("b", "c"),)),),
 }
@@ -208,7 +209,7 @@ async def test_own_blocks_are_shown_and_a_list_is_as_good_as_a_tuple(project: Pa
         async def call(self, args, ctx):
             return ToolResult("words", notes=("a note",))
 
-        def show(self, args, result):
+        def show(self, args, result) -> Any:
             return [Diff("a", ())]
 
     async with Session(project, tools=[Mine()]) as session:

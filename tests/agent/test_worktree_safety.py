@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from players import Player, calls, says
@@ -32,7 +33,7 @@ def repository(project: Path) -> Path:
     return make_repository(project)
 
 
-async def start(root: Path, **options: object) -> str:
+async def start(root: Path, **options: Any) -> str:
     """What an agent is told that starts another one in a worktree."""
     async with Session(root, **options) as session:
         given = {"description": "x", "prompt": "y", "isolation": "worktree"}

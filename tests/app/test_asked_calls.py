@@ -74,17 +74,25 @@ async def test_what_is_no_call_is_told_what_one_looks_like(call: Any, session: S
         f"There has an invalid tool named '<{kind}>' here. A call is the name of"
     )
     assert '("Read", {"file_path": "a.txt"})' in result.text
-    (result,) = await session.run_many([call])
+    not_calls: list[Any] = [call]
+    (result,) = await session.run_many(not_calls)
     assert "take a `ToolCall`" in result.text
 
 
 async def test_a_bad_call_leaves_the_others_alone(session: Session):
-    bad: Any = ("Read",)
-    results = await session.call_many([("Glob", {"pattern": "*"}), bad, None])
+    asked: list[Any] = [("Glob", {"pattern": "*"}), ("Read",), None]
+    results = await session.call_many(asked)
     assert [result.ok for result in results] == [True, False, False]
 
 
-@pytest.mark.parametrize("call", [None, "Read", ToolCall(None, None, None), ToolCall(1, Odd(), 2)])
+def make_call(*parts: Any) -> ToolCall:
+    """A call whose parts may have any type."""
+    return ToolCall(*parts)
+
+
+@pytest.mark.parametrize(
+    "call", [None, "Read", make_call(None, None, None), make_call(1, Odd(), 2)]
+)
 async def test_what_is_no_call_is_answered_too(call: Any, session: Session):
     assert not (await session.run(call)).ok
     assert [r.ok for r in await session.run_many([call])] == [False]

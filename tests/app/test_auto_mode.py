@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from typing import Any
 
 import pytest
 from tests.expected_types import get_text, require
@@ -23,7 +24,7 @@ class Judge(Model):
 
     name = "judge"
 
-    def __init__(self, said=YES):
+    def __init__(self, said: str | None = YES):
         self.said = said
         self.asked: list[str] = []
 
@@ -31,12 +32,12 @@ class Judge(Model):
         self.asked.append(get_text(request.messages[0].content[0]))
         if self.said is None:
             await asyncio.Event().wait()
-        yield TextDelta(self.said)
+        yield TextDelta(require(self.said))
         yield MessageEnded("end_turn", TokenUsage())
 
 
 @contextlib.asynccontextmanager
-async def judged(project, judge, *, settings=BY_MODEL, mode="auto", **options):
+async def judged(project, judge, *, settings=BY_MODEL, mode="auto", **options: Any):
     """A session whose agent talks to the judge."""
     options = {"permission_mode": mode, "settings": settings, **options}
     async with Session(project, **options) as session, Agent(judge, session):
@@ -121,7 +122,7 @@ async def test_no_yes_of_the_model_reaches_outside_past_rules_or_what_cannot_be_
     (project / ".env").write_text("TOKEN=1")
     judge = Judge()
     settings = {"permissions": {"classifier": "model", "askIrreversible": False}}
-    rules = {"deny": ["Bash(denied:*)"], "ask": ["Bash(asked:*)"]}
+    rules: dict[str, Any] = {"deny": ["Bash(denied:*)"], "ask": ["Bash(asked:*)"]}
     tools = [unknown, refund, look]
     async with judged(project, judge, settings=settings, tools=tools, **rules) as session:
         for tool, given in NEVER:
@@ -193,6 +194,8 @@ async def test_a_call_that_talks_to_the_model_stays_data(project):
 async def test_a_tool_says_itself_what_the_model_reads_of_its_call(project):
     class Note(handaxe.Tool[handaxe.ToolArgs]):
         """Write a note."""
+
+        said: Any = None
 
         def effects_of(self, args):
             return Effects.on("a.txt")

@@ -11,7 +11,7 @@ from tests.waiting import until
 
 from handaxe import Agent, Session
 from handaxe.contract.events import HookRan
-from handaxe.models.scripted import ScriptedModel, parse_script
+from handaxe.models.scripted import ModelScript, ScriptedModel, parse_script
 
 OK = '{"ok": true}'
 NO = '{"ok": false, "reason": "Run the tests first."}'
@@ -20,8 +20,12 @@ NO = '{"ok": false, "reason": "Run the tests first."}'
 JUDGE = {"judge": {"match": "MAY IT"}}
 
 
-def scripted(*turns: dict, kind: type[ScriptedModel] = ScriptedModel) -> ScriptedModel:
-    return kind(parse_script({"agents": JUDGE, "turn": list(turns)}))
+def script_of(*turns: dict) -> ModelScript:
+    return parse_script({"agents": JUDGE, "turn": list(turns)})
+
+
+def scripted(*turns: dict) -> ScriptedModel:
+    return ScriptedModel(script_of(*turns))
 
 
 def said(text: str, agent: str = "") -> dict:
@@ -132,7 +136,7 @@ async def test_a_hooks_agent_is_never_wider_than_the_session(project: Path, tool
         raise AssertionError("nobody is to be asked")
 
     turns = called(tool, "judge", **given), *judged(OK), said("Done.")
-    model = scripted(*turns, kind=Listening)
+    model = Listening(script_of(*turns))
     hooks = {"Stop": verdict("agent", on_failure="closed"), "PreToolUse": [guard]}
     more = {"permission_mode": mode, "allow": ("Bash", "Write"), "deny": "Read(secret.txt)"}
     async with at_work(project, model, hooks, on_ask=on_ask, **more) as agent:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Agent, Session, SetupError
+from handaxe.contract.faults.session import SessionBusy
 from handaxe.contract.messages import TokenUsage, UserMessage
 from handaxe.contract.ports.model import (
     MessageEnded,
@@ -36,10 +37,10 @@ async def test_a_second_agent_is_refused_while_the_first_one_works(session: Sess
     first, second = Agent(Echo(), session), Agent(Echo(), session)
     events = first.run("One.")
     await anext(events)
-    with pytest.raises(SetupError) as refused:
+    with pytest.raises(SessionBusy) as refused:
         await second.ask("Two.")
     assert refused.value.code == "session.busy"
-    with pytest.raises(SetupError) as refused:
+    with pytest.raises(SessionBusy) as refused:
         await second.compact()
     assert refused.value.code == "session.busy"
     assert [event async for event in events]
@@ -100,7 +101,7 @@ asyncio.run(main())
             assert other.stdin is not None
             assert other.stdout is not None
             other.stdout.readline()
-            with pytest.raises(SetupError) as refused:
+            with pytest.raises(SessionBusy) as refused:
                 await agent.ask("Two.")
             assert refused.value.code == "session.busy"
             other.stdin.write(b"\n")

@@ -3,13 +3,12 @@
 import asyncio
 import enum
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.expected_types import require
 
 from handaxe import (
     Agent,
@@ -24,10 +23,13 @@ from handaxe import (
     connect,
     tool,
 )
+from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.app.session import get_parts
 from handaxe.contract.context import CallOverError
 from handaxe.contract.events import CallProgress
+from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.conversation import ModelQuestion
+from handaxe.contract.ports.model import TextDelta
 from handaxe.models.scripted import ScriptedModel, parse_script
 from handaxe.schema.form_schema import build_form_schema
 
@@ -66,7 +68,7 @@ async def about(info: SessionInfo) -> dict[str, Any]:
         "agent": info.agent_type,
         "agents": bool(info.agents),
         "servers": list(info.mcp_servers),
-        "commands": isinstance(info.commands, tuple),
+        "commands": type(info.commands) is tuple,
         "verbose": info.is_verbose,
         "here": info.directories[0] == info.root and bool(info.session_id),
     }
@@ -81,7 +83,7 @@ async def ask(ctx: ToolContext, prompt: str, model: str | None = None) -> str:
 async def results(agent: Agent, prompt: str = "Go.") -> list[Any]:
     found: list[Any] = []
     async for event in agent.run(prompt):
-        if type(event).__name__ == "ToolAnswered":
+        if isinstance(event, ToolAnswered):
             found.append(event.result)
     return found
 
@@ -122,7 +124,7 @@ async def test_a_tool_sees_the_options_of_its_session_as_they_are_now(project):
     async with session, Agent(model, session) as agent:
         before, after = [], []
         async for event in agent.run("Go."):
-            if type(event).__name__ == "ToolAnswered":
+            if isinstance(event, ToolAnswered):
                 (after if before else before).append(event.result.data)
                 session.set_mode("acceptEdits")
         assert before[0] | {"mode": "acceptEdits"} == after[0]
@@ -141,7 +143,9 @@ async def test_a_tool_asks_the_model_of_the_run_and_the_run_pays_for_it(project)
         (answer,) = await results(agent)
         assert answer.text == "Yes."
         used = agent.meter.used_tokens
-        assert used > sum(m.usage.output_tokens for m in agent.messages if hasattr(m, "usage"))
+        assert used > sum(
+            m.usage.output_tokens for m in agent.messages if isinstance(m, AssistantMessage)
+        )
 
 
 async def test_a_tool_that_asks_without_a_model_is_told_so(project, monkeypatch):
@@ -180,7 +184,7 @@ async def test_a_question_to_the_model_ends_with_its_call(project):
         async def stream(self, request):
             waiting.set()
             await asyncio.Event().wait()
-            yield
+            yield TextDelta("never said")
 
     async with Session(project, tools=[ask]) as session:
         agent = Agent(Slow(parse_script({"turn": [{"text": "x"}]})), session)
@@ -216,9 +220,9 @@ async def test_a_subagent_has_a_conversation_and_options_of_its_own(project):
     async with Agent(model, root=project, tools=[look, about]) as agent:
         agent.session.subscribe(lambda _: None)
         async for event in agent.run("Go."):
-            inner = getattr(event, "event", None)
-            if type(inner).__name__ == "ToolAnswered":
-                texts[require(inner).result.tool] = require(inner).result
+            inner = event.event if isinstance(event, FromAgent) else None
+            if isinstance(inner, ToolAnswered):
+                texts[inner.result.tool] = inner.result
     assert texts["look"].text == "['user'] ['look']"
     assert texts["about"].data["agent"] == "general-purpose"
 
@@ -481,7 +485,7 @@ def test_the_synchronous_connection_takes_a_plain_function(project):
 
 async def test_what_is_no_callback_is_refused_at_once(project):
     with pytest.raises(SetupError, match="`on_elicit` must be an async function"):
-        Session(project, on_elicit="yes")
+        Session(project, on_elicit=cast("Any", "yes"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import jsonschema
 import pytest
@@ -207,10 +207,10 @@ async def test_the_callback_is_asked_and_its_answer_counts(project):
 
 
 async def test_a_callback_that_fails_or_answers_nonsense_means_no(project):
-    async def fails(request):
+    async def fails(request) -> Allow:
         raise ValueError("planned")
 
-    async def mumbles(request):
+    async def mumbles(request) -> Any:
         return True
 
     for on_ask in (fails, mumbles):

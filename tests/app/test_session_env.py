@@ -3,10 +3,12 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from handaxe import Session, SetupError, sessions
+from handaxe.contract.faults.session import BadEnvironment
 
 TOKEN = "tok-4815162342-abcdef"
 
@@ -79,14 +81,14 @@ BAD = [
 
 @pytest.mark.parametrize("env", BAD, ids=repr)
 def test_what_cannot_be_variables_is_refused(project, env):
-    with pytest.raises(SetupError) as refused:
+    with pytest.raises(BadEnvironment) as refused:
         Session(project, env=env)
     assert refused.value.code == "session.bad_env"
 
 
 def test_a_wrong_value_is_not_told(project):
     with pytest.raises(SetupError) as refused:
-        Session(project, env={"MY_TOKEN": TOKEN.encode()})
+        Session(project, env={"MY_TOKEN": cast("Any", TOKEN.encode())})
     assert TOKEN not in str(refused.value)
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -166,7 +167,8 @@ async def test_a_renamed_session_is_found_by_its_title(project, talk):
     assert [one.title for one in handaxe.sessions(project)] == ["The talk"]
     assert cli("rename", talk, "Another", root=project).returncode == 0
     assert handaxe.sessions(project)[0].name == "Another"
-    for bad in ("", " ", "x" * 101, "two\nlines", 3, None):
+    wrong: list[Any] = ["", " ", "x" * 101, "two\nlines", 3, None]
+    for bad in wrong:
         with pytest.raises(SetupError) as refused:
             sessions.rename(talk, bad)
         assert code_of(refused) == "session.bad_title"
@@ -229,7 +231,7 @@ async def test_a_message_that_nobody_said_leaves_no_fork_behind(project, talk):
     with pytest.raises(SetupError, match="fork_of"):
         Session(project, fork_at="x")
     with pytest.raises(SetupError):
-        Session(project, fork_of=talk, on_question="no function")
+        Session(project, fork_of=talk, on_question=cast("Any", "no function"))
     assert [one.id for one in handaxe.sessions(None)] == [talk]
 
 
@@ -272,6 +274,7 @@ async def test_the_module_and_the_call_are_one(project, talk):
     assert module is handaxe.sessions
     assert handaxe.sessions.fork is fork
     assert list_sessions(project) == handaxe.sessions(project)
-    for bad in ("", 3, b"x"):
+    wrong: list[Any] = ["", 3, b"x"]
+    for bad in wrong:
         with pytest.raises(SetupError):
             handaxe.sessions(bad)

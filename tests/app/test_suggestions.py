@@ -1,5 +1,7 @@
 """What can be allowed with a question: narrow and wide, for the session or for longer."""
 
+from typing import cast
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from handaxe.contract.events import PermissionsChanged
 from handaxe.contract.permission_updates import PermissionChange
 from handaxe.frontends.mcp_server.elicitation import build_elicitation_form, read_answer
 from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
-from handaxe.permission.policy import make_policy
+from handaxe.permission.policy import Mode, make_policy
 from handaxe.permission.suggestions import (
     name_suggestions,
     propose_rules,
@@ -20,7 +22,7 @@ from handaxe.rules.grammar import parse_rule
 SKILL = "---\nname: {name}\ndescription: Greets.\n---\nSay hello.\n"
 
 
-def policy_with(mode="default", allow=()):
+def policy_with(mode: Mode = "default", allow=()):
     rules = [parse_rule(text, "allow", source="flags") for text in allow]
     return make_policy(rules, mode=mode, roots=["/repo"], home="/home/dev")
 
@@ -47,7 +49,7 @@ REQUESTS = {
 }
 
 
-def suggested(request, mode="default"):
+def suggested(request, mode: Mode = "default"):
     policy = policy_with(mode)
     return suggest_permissions(request, policy, propose_rules(request, policy))
 
@@ -60,7 +62,7 @@ def test_whatever_is_accepted_would_have_let_the_call_run(name):
     offered = suggested(request)
     assert {one.destination for one in offered} == {"session", "localSettings", "userSettings"}
     for one in offered:
-        policy = policy_with(one.mode or "default", one.rules)
+        policy = policy_with(cast("Mode", one.mode or "default"), one.rules)
         assert decide(request, policy).verdict == "allow", one
         assert one.sentence.startswith("Allow ")
         assert one.sentence.endswith(".")

@@ -61,8 +61,9 @@ def remote_tools(count: int, server: str = "big") -> list[Tool]:
 
         name = f"mcp__{server}__tool_{number:03}"
         doc = f"Does thing number {number}. " + "A long description. " * 20
-        cls = type(f"T{number}", (Tool,), {"name": name, "__doc__": doc, "args_type": Args})
-        cls.call = call
+        cls = type(
+            f"T{number}", (Tool,), {"name": name, "__doc__": doc, "args_type": Args, "call": call}
+        )
         return cls()
 
     return [make(number) for number in range(count)]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.expected_types import expect_type
 
 from handaxe.config import mcp_definitions as mcp_servers
 from handaxe.config.mcp_definitions import RemoteConfig, StdioConfig, read_definitions
@@ -42,7 +43,7 @@ def test_the_whole_entry_of_the_highest_scope_stands_first(home):
     found = read_definitions(
         root, given=[{"x": {"command": "flags"}}], settings={"z": {"command": "settings"}}
     ).found
-    assert [(d.name, d.scope, d.config.command) for d in found] == [
+    assert [(d.name, d.scope, expect_type(StdioConfig, d.config).command) for d in found] == [
         ("x", "flags", "flags"),
         ("x", "local", "local"),
         ("x", "project", "project"),
@@ -140,7 +141,7 @@ def test_variables_are_filled_in_everywhere():
 
 def test_a_variable_that_is_not_set_stays_and_is_told():
     found = one({"command": "a", "args": ["${NOT_SET}"]})
-    assert found.found[0].config.args == ("${NOT_SET}",)
+    assert expect_type(StdioConfig, found.found[0].config).args == ("${NOT_SET}",)
     assert found.unset == [
         "the session's arguments: the MCP server 's' names the variable NOT_SET, which is not set and has no default."
     ]

@@ -27,7 +27,7 @@ def write(file: Path, text: object) -> None:
     file.write_text(text if isinstance(text, str) else json.dumps(text))
 
 
-def rules(**lists: list[str]) -> dict[str, object]:
+def rules(**lists: list[str] | str) -> dict[str, object]:
     return {"permissions": lists}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from handaxe.contract.context import ToolContext, UndeclaredReachError
 from handaxe.contract.effects import Effects
-from handaxe.contract.permission_subjects import PathSubject, TextSubject
+from handaxe.contract.permission_subjects import Access, PathSubject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
 
 
@@ -54,7 +54,8 @@ class Looking(Tool[Any]):
     ],
 )
 def test_a_tools_subjects_are_the_paths_of_its_input(args: Any, expected: list[tuple[str, str]]):
-    for tool, access in ((Anything(), "write"), (Looking(), "read")):
+    tools: list[tuple[Tool[Any], Access]] = [(Anything(), "write"), (Looking(), "read")]
+    for tool, access in tools:
         assert tool.subjects(args) == tuple(
             PathSubject(path, access, field) for path, field in expected
         )

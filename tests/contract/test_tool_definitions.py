@@ -3,9 +3,10 @@
 import functools
 import importlib.util
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
+from tests.expected_types import require
 
 from handaxe import (
     Effects,
@@ -74,10 +75,14 @@ def test_a_wrong_fact_is_refused_where_it_is_defined(fact, value, wanted):
 
 
 def test_malformed_blocks_are_refused_where_they_are_made():
+    raw: Any = b"\x89PNG"
+    nothing: Any = None
+    number: Any = 1
+    text_row: Any = "ab"
     with pytest.raises(TypeError, match="base64 text"):
-        ImageBlock("image/png", b"\x89PNG")
+        ImageBlock("image/png", raw)
     with pytest.raises(TypeError, match="media_type"):
-        ImageBlock(None, "")
+        ImageBlock(nothing, "")
     with pytest.raises(ValueError, match="base64 text alone"):
         ImageBlock("image/png", "data:image/png;base64,YWJj")
     assert ImageBlock.from_bytes(b"abc") == ImageBlock("image/png", "YWJj")
@@ -85,9 +90,9 @@ def test_malformed_blocks_are_refused_where_they_are_made():
     with pytest.raises(TypeError, match="one cell for each column"):
         Table(("a", "b"), (("1",),))
     with pytest.raises(TypeError, match="a cell that is no text"):
-        Table(("a",), ((1,),))
+        Table(("a",), ((number,),))
     with pytest.raises(TypeError, match="'ab' is not a tuple of cells"):
-        Table(("a", "b"), ("ab",))
+        Table(("a", "b"), (text_row,))
 
 
 MODULE = """
@@ -111,9 +116,9 @@ class Missing(Tool[ToolArgs]):
 def test_a_file_beside_a_module_is_the_prompt_only_when_asked_for(tmp_path, project):
     (tmp_path / "notes.py").write_text(MODULE)
     (tmp_path / "notes.md").write_text("# About this folder\n")
-    spec = importlib.util.spec_from_file_location("notes", tmp_path / "notes.py")
+    spec = require(importlib.util.spec_from_file_location("notes", tmp_path / "notes.py"))
     module = sys.modules["notes"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    require(spec.loader).exec_module(module)
     below = type("Below", (module.Told,), {"__module__": __name__})
     assert module.Notes().prompt() == "From the docstring."
     for made in (module.Told(), module.told, below()):
@@ -203,6 +208,7 @@ def test_problems_of_takes_a_class_and_names_what_is_no_tool():
             return ToolResult("told")
 
     assert problems_of(Echo) == problems_of(Echo()) == []
-    for wrong in (None, 5, "Read", object):
+    not_tools: list[Any] = [None, 5, "Read", object]
+    for wrong in not_tools:
         with pytest.raises(TypeError, match="takes a tool, not"):
             problems_of(wrong)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -81,7 +81,7 @@ class Scene(NamedTuple):
 
 
 @contextmanager
-def scene() -> Iterator[Scene]:
+def scene() -> Generator[Scene]:
     """Let a session work and be killed, so that it leaves records of every kind."""
     with tempfile.TemporaryDirectory(prefix="handaxe-damage-", dir=IN_MEMORY) as temporary:
         place = Path(os.path.realpath(temporary))

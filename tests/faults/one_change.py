@@ -118,7 +118,7 @@ def _work(change: str, place: Path) -> Callable[[], object]:
     path = target(change, place)
     # Everything lazy happens now, so that the trace between the marks is the change alone.
     renames._load_exclusive_rename()
-    expect = ABSENT if change == "create" else read_regular(path)[1]
+    expect = None if change == "create" else read_regular(path)[1]
     journal = InPlaceJournal(place / "journal")
     log = LineLog(place / "project" / "log")
     new = NEW * 100 if change == "big" else NEW

@@ -13,7 +13,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ REFUSALS = frozenset({"undo.nothing", "undo.conflict", "undo.unknown_call", "und
 
 
 @contextmanager
-def prepared() -> Iterator[tuple[Path, Path]]:
+def prepared() -> Generator[tuple[Path, Path]]:
     """A project and a data directory."""
     with tempfile.TemporaryDirectory(prefix="handaxe-rough-") as place:
         project, home = (Path(os.path.realpath(place)) / name for name in ("project", "home"))

@@ -115,7 +115,8 @@ class StoreMachine(CheckedStore, RuleBasedStateMachine):
         def command_while_others_write(self, who: str, name: str, other: str, text: str) -> None:
             """A command writes, then others write, then it writes again and ends."""
             before = look_at(self.root)
-            self.session("A"), self.session("B")
+            for each in ("A", "B"):
+                self.session(each)
             result, own, between = self.do(self.meet(who, name, other, text))
             paths = find_changes(before, own) | find_changes(between, look_at(self.root))
             self.note(who, result, before, paths - find_changes(own, between))

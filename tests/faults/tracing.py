@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def prepared(change: str) -> Iterator[Path]:
+def prepared(change: str) -> Generator[Path]:
     """A fresh place for one change."""
     import one_change
 

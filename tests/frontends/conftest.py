@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 
 @pytest.fixture
@@ -44,11 +45,14 @@ class Client:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd=cwd, env={**os.environ},
         )  # fmt: skip
+        self.input = require(self.process.stdin)
+        self.output = require(self.process.stdout)
+        self.errors = require(self.process.stderr)
         self.seen: list[dict] = []
 
     def send(self, message: dict) -> None:
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
+        self.input.write(json.dumps(message).encode() + b"\n")
+        self.input.flush()
 
     def say(self, text: str, **more) -> None:
         self.send({"type": "user", "message": {"role": "user", "content": text}, **more})
@@ -65,21 +69,21 @@ class Client:
 
     def until(self, kind: str, subtype: str | None = None) -> dict:
         """The next message of a type; all before it are in `seen`."""
-        while line := self.process.stdout.readline():
+        while line := self.output.readline():
             message = json.loads(line)
             self.seen.append(message)
             if message["type"] == kind and subtype in (None, message.get("subtype")):
                 return message
-        raise AssertionError(f"no {kind}; {self.process.stderr.read().decode()}")
+        raise AssertionError(f"no {kind}; {self.errors.read().decode()}")
 
     def close(self) -> int:
-        self.process.stdin.close()
-        for line in self.process.stdout:
+        self.input.close()
+        for line in self.output:
             self.seen.append(json.loads(line))
         code = self.process.wait(30)
-        self.stderr = self.process.stderr.read().decode()
-        self.process.stdout.close()
-        self.process.stderr.close()
+        self.stderr = self.errors.read().decode()
+        self.output.close()
+        self.errors.close()
         return code
 
 
@@ -97,6 +101,6 @@ def connect(project: Path):
         if client.process.poll() is None:
             client.process.kill()
             client.process.wait()
-        for pipe in (client.process.stdin, client.process.stdout, client.process.stderr):
+        for pipe in (client.input, client.output, client.errors):
             if not pipe.closed:
                 pipe.close()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import HANG_S, blocked_until
 
 import handaxe
@@ -278,14 +279,15 @@ def test_results_are_flushed_line_by_line(project):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
+    pipe, output = require(process.stdin), require(process.stdout)
     for number in range(3):
         call = {"id": str(number), "tool": "Read", "input": {"file_path": "a.txt"}}
-        process.stdin.write(json.dumps(call).encode() + b"\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["id"] == str(number)
-    process.stdin.close()
+        pipe.write(json.dumps(call).encode() + b"\n")
+        pipe.flush()
+        assert json.loads(output.readline())["id"] == str(number)
+    pipe.close()
     assert process.wait(HANG_S) == 0
-    process.stdout.close()
+    output.close()
 
 
 def test_the_same_id_is_replayed_in_a_run(project):
@@ -305,9 +307,10 @@ def test_signals_end_a_waiting_run_with_their_code(project, number, code):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    process.stdin.write(b"nonsense\n")
-    process.stdin.flush()
-    process.stdout.readline()
+    pipe = require(process.stdin)
+    pipe.write(b"nonsense\n")
+    pipe.flush()
+    require(process.stdout).readline()
     os.kill(process.pid, number)
     _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == code

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.expected_types import require
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.commands import config
@@ -191,9 +192,10 @@ def test_a_running_session_tells_of_a_file_that_breaks(project):
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         line = json.dumps({"tool": "Read", "input": {"file_path": "a"}}) + "\n"
-        process.stdin.write(line)
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["code"] == "permission.denied"
+        pipe = require(process.stdin)
+        pipe.write(line)
+        pipe.flush()
+        assert json.loads(require(process.stdout).readline())["code"] == "permission.denied"
         write(file, "{")
         out, errors = process.communicate(line, timeout=60)
     assert json.loads(out)["code"] == "permission.denied"

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from claude_agent_sdk import ResultMessage
 from claude_agent_sdk._internal.message_parser import parse_message
-from tests.expected_types import require
+from tests.expected_types import expect_type, require
 
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.storage.event_log import EventLog
@@ -49,22 +50,30 @@ def settings(project: Path) -> str:
     return json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}})
 
 
-@pytest.fixture
-def ask(project: Path, settings: str):
-    """Runs `handaxe -p`; the last message of its output."""
+class Runner:
+    """Runs `handaxe -p` and keeps the lines of its last output."""
 
-    def run(*words: str, code: int = 0, form: str = "json") -> dict:
+    def __init__(self, project: Path, settings: str) -> None:
+        self.lines: list[dict] = []
+        self._project = project
+        self._settings = settings
+
+    def __call__(self, *words: str, code: int = 0, form: str = "json") -> dict:
+        """The last message of the output."""
         out = subprocess.run(
-            [sys.executable, "-m", "handaxe", "-p", *words, "--settings", settings,
+            [sys.executable, "-m", "handaxe", "-p", *words, "--settings", self._settings,
              "--output-format", form],
-            stdin=subprocess.DEVNULL, capture_output=True, cwd=project, timeout=60, check=False,
-            env={**os.environ},
+            stdin=subprocess.DEVNULL, capture_output=True, cwd=self._project, timeout=60,
+            check=False, env={**os.environ},
         )  # fmt: skip
         assert out.returncode == code, (out.stdout.decode(), out.stderr)
-        run.lines = [json.loads(line) for line in out.stdout.splitlines()]
-        return run.lines[-1]
+        self.lines = [json.loads(line) for line in out.stdout.splitlines()]
+        return self.lines[-1]
 
-    return run
+
+@pytest.fixture
+def ask(project: Path, settings: str) -> Runner:
+    return Runner(project, settings)
 
 
 def test_a_call_is_put_off_and_made_when_the_run_is_resumed(project, script, ask):
@@ -172,8 +181,9 @@ def test_the_sdk_reads_every_line(project, script, ask):
     decides(project, "defer")
     ask("go", "--model", script(ASKED), form="stream-json")
     read = [parse_message(line) for line in ask.lines]
-    assert read[-1].stop_reason == "tool_deferred"
-    assert require(read[-1].deferred_tool_use).name == "Write"
+    last = expect_type(ResultMessage, read[-1])
+    assert last.stop_reason == "tool_deferred"
+    assert require(last.deferred_tool_use).name == "Write"
     assert not any(line["type"] == "user" for line in ask.lines)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.expected_types import require
 
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import read_events
@@ -519,7 +520,7 @@ def test_a_signal_ends_the_run_and_it_can_be_resumed(project, script, number, co
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=project,
     )  # fmt: skip
     try:
-        for line in process.stdout:
+        for line in require(process.stdout):
             if json.loads(line)["type"] == "assistant":
                 break
         process.send_signal(number)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import handaxe
-from handaxe.contract.decision import Allow
+from handaxe.contract.decision import Allow, Remember
 
 
 def run(*words):
@@ -27,7 +27,7 @@ def listed(project) -> list[dict]:
     return json.loads(run("--json", "--root", str(project)).stdout)
 
 
-async def allow_for(project, remember: str, rule: str) -> None:
+async def allow_for(project, remember: Remember, rule: str) -> None:
     async def on_ask(request):
         return Allow(by="user", remember=remember, rules=(rule,))
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def says(**specific) -> str:
     return f"printf %s '{json.dumps({'hookSpecificOutput': specific})}'"
 
 
-def settings(**hooks: object) -> str:
+def settings(**hooks: Iterable[str]) -> str:
     groups = {
         event: [{"hooks": [{"type": "command", "command": c} for c in commands]}]
         for event, commands in hooks.items()

@@ -17,10 +17,11 @@ def send(number: int) -> None:
 def test_each_signal_is_one_call_on_the_loop():
     async def main(signals: SignalListener) -> list[tuple[int, bool]]:
         heard: list[tuple[int, bool]] = []
+        loop = asyncio.get_running_loop()
         both = asyncio.Event()
 
         def note(number: int) -> None:
-            heard.append((number, asyncio.get_running_loop() is not None))
+            heard.append((number, asyncio.get_running_loop() is loop))
             if len(heard) == 2:
                 both.set()
 

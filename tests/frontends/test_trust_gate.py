@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.agent.players import Player, calls, says
+from tests.expected_types import require
 from tests.frontends.terminals import Terminal
 
 from handaxe import Agent, Session
@@ -128,16 +129,17 @@ def mcp(root: Path, version: str) -> str:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     told = ""
+    pipe, output = require(server.stdin), require(server.stdout)
     with server:
         for one in (request(1, "initialize", **about), *asked):
-            server.stdin.write(json.dumps(one) + "\n")
-            server.stdin.flush()
-            while line := server.stdout.readline():
+            pipe.write(json.dumps(one) + "\n")
+            pipe.flush()
+            while line := output.readline():
                 told += line
                 if json.loads(line).get("id") == one["id"]:
                     break
-        server.stdin.close()
-        return told + server.stdout.read() + server.stderr.read()
+        pipe.close()
+        return told + output.read() + require(server.stderr).read()
 
 
 QUESTIONS = ("into the instructions that the agent gets", "wants to start the MCP server")
@@ -189,7 +191,7 @@ async def library(root: Path, version: str) -> tuple[str, set[str]]:
             taken.add("agent")
         if "own style" in find_output_styles(session).find("Concise").text:
             taken.add("style")
-        if session.mcp.status()[0].status != "disabled":
+        if require(session.mcp).status()[0].status != "disabled":
             taken.add("server")
         if session.settings.output_style is not None:
             taken.add("outputStyle")

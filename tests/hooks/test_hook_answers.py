@@ -1,6 +1,7 @@
 """What exit codes, outputs and JSON answers mean."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from handaxe.hooks.output import (
 pytestmark = pytest.mark.proves("HK-1")
 
 
-def ended(code=0, stdout="", stderr=""):
+def ended(code=0, stdout: str | dict[str, Any] = "", stderr=""):
     if isinstance(stdout, dict):
         stdout = json.dumps(stdout)
     return HookCommandResult(code, stdout.encode(), stderr.encode())

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import until
 
-from handaxe.contract.ports.hooks import HookModels, HookUnreachable
+from handaxe.contract.ports.hooks import HookModels, HookQuestion, HookUnreachable
 from handaxe.hooks.config import AgentHook, PromptHook
 from handaxe.hooks.external import MAX_EVENT_CHARS, build_hook_question, from_verdict
 from handaxe.hooks.outcome import NOTHING
@@ -90,7 +92,8 @@ def test_words_without_a_verdict_are_no_answer(said):
 
 
 def test_a_no_without_a_reason_is_a_no():
-    assert "without giving a reason" in from_verdict("Stop", '{"ok": false}', PROMPT).blocked
+    blocked = from_verdict("Stop", '{"ok": false}', PROMPT).blocked
+    assert "without giving a reason" in require(blocked)
 
 
 def test_the_event_stands_where_it_is_wanted_or_at_the_end():
@@ -118,14 +121,12 @@ def test_an_event_that_is_too_long_is_cut_in_its_middle():
 class Answering(HookModels):
     """Says the same to everybody, or waits for ever, or fails."""
 
-    name = "answering"
-
-    def __init__(self, said):
+    def __init__(self, said: Any):
         self.said = said
-        self.asked = []
+        self.asked: list[HookQuestion] = []
         self.cancelled = asyncio.Event()
 
-    async def answer(self, question):
+    async def answer(self, question) -> Any:
         self.asked.append(question)
         if isinstance(self.said, Exception):
             raise self.said
@@ -136,6 +137,10 @@ class Answering(HookModels):
                 self.cancelled.set()
                 raise
         return self.said
+
+    @property
+    def name(self) -> str:
+        return "answering"
 
 
 def hooks_asking(models, kind="prompt", event="PreToolUse", **more):

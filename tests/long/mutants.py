@@ -312,7 +312,6 @@ def read_corpus() -> list[dict]:
         }
         for step in (0, 2)
         for number, text in enumerate(texts)
-        if isinstance(text, str)
     ]
 
 

@@ -8,10 +8,10 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from mcp.server.auth.provider import (
@@ -19,6 +19,7 @@ from mcp.server.auth.provider import (
     AuthorizationCode,
     AuthorizationParams,
     AuthorizeError,
+    OAuthAuthorizationServerProvider,
     RefreshToken,
     TokenError,
     construct_redirect_uri,
@@ -146,7 +147,7 @@ class Guarded:
             return text
 
         routes = create_auth_routes(
-            self.authority,
+            cast("OAuthAuthorizationServerProvider[Any, Any, Any]", self.authority),
             AnyHttpUrl(self.issuer),
             client_registration_options=ClientRegistrationOptions(
                 enabled=True, valid_scopes=["use", "more"], default_scopes=["use"]
@@ -157,7 +158,7 @@ class Guarded:
 
 
 @contextmanager
-def guarded_server() -> Iterator[Guarded]:
+def guarded_server() -> Generator[Guarded]:
     """Both servers, until the block ends."""
     made = Guarded()
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
@@ -184,7 +185,7 @@ def _bound() -> socket.socket:
 
 
 @contextmanager
-def serving_json(value: Any) -> Iterator[str]:
+def serving_json(value: Any) -> Generator[str]:
     """The address of a JSON document."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -195,7 +196,7 @@ def serving_json(value: Any) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

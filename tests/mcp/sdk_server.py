@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from typing import Any
+from typing import Any, cast
 
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import BaseModel
@@ -66,6 +66,6 @@ def greet(who: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        server.run(transport=sys.argv[1], host="127.0.0.1", port=int(sys.argv[2]))
+        server.run(transport=cast("Any", sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]))
     else:
         server.run()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.expected_types import expect_type
 from tests.waiting import until
 
 from handaxe import Session
@@ -15,6 +16,7 @@ from handaxe.config.mcp_definitions import read_definitions
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.display import Text
 from handaxe.contract.ports.permission import PermissionChanges
+from handaxe.permission.prompts import PermissionBroker
 
 SERVER = str(Path(__file__).with_name("shifty_server.py"))
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "content": {}}}
@@ -190,7 +192,9 @@ async def test_what_changes_while_the_question_stands_is_not_what_was_allowed(of
                 )
             return Allow(remember="always", rules=office.rules)
 
-        get_parts(session).pipeline_context.asker._on_ask = change_and_allow
+        expect_type(
+            PermissionBroker, get_parts(session).pipeline_context.asker
+        )._on_ask = change_and_allow
         await session.call("mcp__post__send", to="Ada")
         await session.call("mcp__post__send", to="Ada")
         assert len(office.asked) == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.expected_types import expect_type
 
 from handaxe import Session
 from handaxe.mcp import header_helper
@@ -32,13 +33,12 @@ class Guarded(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Guarded
-
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        is_known = self.headers.get("authorization") == f"Bearer {self.server.token}"
+        guarded = expect_type(Guarded, self.server)
+        is_known = self.headers.get("authorization") == f"Bearer {guarded.token}"
         if not is_known:
-            self.server.refused += 1
+            guarded.refused += 1
         if not is_known or "id" not in message:
             self._answer(202 if is_known else 401, b"")
             return
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
 

@@ -79,7 +79,7 @@ async def test_without_a_login_the_status_names_the_command_and_nothing_is_asked
     async with server_session.session() as session:
         status, error = await said(session)
         assert status == "needs-auth"
-        assert "run `handaxe mcp login g`" in error
+        assert "run `handaxe mcp login g`" in require(error)
         result = await session.call("mcp__g__echo", text="hi")
         assert not result.ok
     assert guarded.authority.asked == []
@@ -170,7 +170,7 @@ async def test_a_server_that_cannot_renew_just_now_does_not_cost_the_login(serve
     async with server_session.session() as session:
         status, error = await said(session)
     assert status == "failed"
-    assert "could not be renewed (HTTP 404)" in error
+    assert "could not be renewed (HTTP 404)" in require(error)
     assert server_session.kept()["refresh_token"] == before["refresh_token"]
 
 

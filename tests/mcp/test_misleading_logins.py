@@ -2,18 +2,19 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.expected_types import require
+from tests.expected_types import expect_type, require
 
 from handaxe import Session
 from handaxe.contract.faults.mcp import LoginFailed
 from handaxe.contract.ports.mcp_servers import McpLogin
+from handaxe.mcp.server_group import ConnectedServers
 from handaxe.storage.mcp_logins import DiskMcpLogins
 
 # Two hosts of this machine: to the client they are as different as any others.
@@ -42,7 +43,7 @@ class Site:
 
             do_POST = do_GET  # noqa: N815 - the library's name
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:
                 pass
 
         self.server = ThreadingHTTPServer((host, 0), Handler)
@@ -50,7 +51,7 @@ class Site:
 
 
 @contextmanager
-def standing(host: str) -> Iterator[Site]:
+def standing(host: str) -> Generator[Site]:
     site = Site(host)
     serving = threading.Thread(target=site.server.serve_forever, args=(0.01,), daemon=True)
     serving.start()
@@ -160,7 +161,7 @@ async def test_a_host_that_the_entry_names_may_be_asked(evil, victim, tmp_path):
 
 async def test_a_kept_login_is_not_renewed_or_revoked_there(evil, victim, tmp_path):
     session = session_with(f"{evil.url}/mcp", tmp_path)
-    key = session.mcp._definition("e").login_key
+    key = expect_type(ConnectedServers, session.mcp)._definition("e").login_key
     logins = DiskMcpLogins(tmp_path / "home")
     login = McpLogin(
         token_endpoint=f"{victim.url}/token",

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 class Asked(NamedTuple):
@@ -31,11 +31,19 @@ class Reply(NamedTuple):
     """Keep the stream open after the pieces, for ever."""
 
 
+class Replies(Protocol):
+    """A list of replies, or something that makes each one when it is wanted."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, at: int, /) -> Reply: ...
+
+
 class ModelServer:
     """Answers requests with replies in order; the last one is used again."""
 
     def __init__(self, replies: list[Reply]):
-        self.replies = replies
+        self.replies: Replies = replies
         self.asked: list[Asked] = []
         self.connections = 0
         self.gone = asyncio.Event()

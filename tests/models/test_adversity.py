@@ -6,11 +6,13 @@ import gzip
 import json
 import time
 import zlib
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from email.utils import formatdate
 from typing import Any
 
 import pytest
+from tests.expected_types import expect_type
 from tests.models.serving import Reply, error, model_server, named, sliced
 from tests.models.talk import HELLO, PIXEL, events_of, heard_until_failure
 from tests.models.vendors import VENDORS, Vendor
@@ -73,7 +75,7 @@ async def failed(vendor: Vendor, *replies: Reply, **limits: float):
 async def first_attempt(model: Model) -> tuple[list[Any], str | None]:
     """What is heard without any repetition, and how it failed."""
     events: list[Any] = []
-    async with aclosing(model.stream(HELLO)) as stream:
+    async with aclosing(expect_type(AsyncGenerator, model.stream(HELLO))) as stream:
         try:
             async for event in stream:
                 if isinstance(event, Retrying):
@@ -206,7 +208,7 @@ async def test_somebody_else_behind_the_address_is_a_failure(vendor: Vendor, raw
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        stream = vendor.model(url).stream(HELLO)
+        stream = expect_type(AsyncGenerator, vendor.model(url).stream(HELLO))
         again = await anext(stream)
         await stream.aclose()
     assert isinstance(again, Retrying)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 
 import pytest
 from tests.expected_types import expect_type
@@ -320,7 +321,7 @@ async def test_a_stream_that_stops_without_ending_times_out():
 async def test_closing_the_stream_leaves_the_server_at_once():
     async with model_server(Reply(pieces=(named(START, *text(0, "Hel")),), hang=True)) as server:
         model = made(server.url)
-        stream = model.stream(HELLO)
+        stream = expect_type(AsyncGenerator, model.stream(HELLO))
         assert await anext(stream) == TextDelta("Hel")
         await stream.aclose()
         await asyncio.wait_for(server.gone.wait(), HANG_S)

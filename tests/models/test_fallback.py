@@ -7,16 +7,16 @@ import pytest
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import UserMessage
-from handaxe.contract.ports.model import ModelFailed, ModelRequest, Retrying, TextDelta
+from handaxe.contract.ports.model import Failure, ModelFailed, ModelRequest, Retrying, TextDelta
 from handaxe.models.factory import FallbackModel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
-from players import Player, says
+from players import Player, Step, says
 
 REQUEST = ModelRequest(messages=(UserMessage((TextBlock("hi"),)),))
 
 
-def failing(failure: str, *before: object, name: str = "first") -> Player:
+def failing(failure: Failure, *before: Step, name: str = "first") -> Player:
     return Player([*before, ModelFailed(failure, "No.")], name=name)
 
 
@@ -26,7 +26,7 @@ async def events_of(model: FallbackModel) -> list[object]:
 
 @pytest.mark.proves("AR-3")
 @pytest.mark.parametrize("failure", ["overloaded", "rate_limited", "unreachable"])
-async def test_the_next_one_answers_and_it_is_told(failure: str):
+async def test_the_next_one_answers_and_it_is_told(failure: Failure):
     opened: list[str] = []
 
     def second() -> Player:
@@ -43,7 +43,7 @@ async def test_the_next_one_answers_and_it_is_told(failure: str):
 
 
 @pytest.mark.parametrize("failure", ["authentication", "bad_request", "too_long"])
-async def test_other_failures_stay_failures(failure: str):
+async def test_other_failures_stay_failures(failure: Failure):
     model = FallbackModel(failing(failure), [lambda: Player(says("x"))])
     with pytest.raises(ModelFailed):
         await events_of(model)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 
 import pytest
 from tests.expected_types import expect_type
@@ -339,7 +340,7 @@ async def test_closing_the_stream_leaves_the_server_at_once():
     body = plain(chunk({"content": "x"}), done=False)
     async with model_server(Reply(pieces=(body,), hang=True)) as server:
         model = made(server.url)
-        stream = model.stream(HELLO)
+        stream = expect_type(AsyncGenerator, model.stream(HELLO))
         assert await anext(stream) == TextDelta("x")
         await stream.aclose()
         await asyncio.wait_for(server.gone.wait(), HANG_S)

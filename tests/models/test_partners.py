@@ -2,9 +2,11 @@
 
 import asyncio
 import warnings
+from collections.abc import AsyncGenerator
 from itertools import pairwise
 
 import pytest
+from tests.expected_types import expect_type
 from tests.models.serving import Reply, error, model_server, named, plain, sliced
 from tests.models.talk import HELLO, LONG, READ, events_of
 from tests.models.test_anthropic import ANSWER, START, STOP, block, call, ended, text
@@ -190,7 +192,7 @@ async def test_closing_the_stream_of_their_client_leaves_the_server(vendor: str)
     }
     reply = Reply(pieces=(half[vendor],), hang=True)
     async with model_server(reply) as server, client_of(vendor, server.url) as client:
-        stream = theirs(vendor, client).stream(HELLO)
+        stream = expect_type(AsyncGenerator, theirs(vendor, client).stream(HELLO))
         await anext(stream)
         await stream.aclose()
         await asyncio.wait_for(server.gone.wait(), HANG_S)

@@ -2,11 +2,12 @@
 
 import os
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.expected_types import expect_type
 from tests.models.talk import READ, events_of, heard_until_failure
 
 from handaxe.contract.content import TextBlock
@@ -124,7 +125,7 @@ async def test_other_words_get_the_answer_of_the_same_place_unless_strict(tmp_pa
 async def test_an_answer_that_was_broken_off_is_on_record(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
     model = RecordingModel(ScriptedModel(parse_script(TURNS)), path)
-    stream = model.stream(request("a"))
+    stream = expect_type(AsyncGenerator, model.stream(request("a")))
     event = await anext(stream)
     await stream.aclose()
     assert await events_of(ReplayModel(path), request("a")) == [event]

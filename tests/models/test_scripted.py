@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -213,7 +214,7 @@ async def test_pieces_can_come_slowly_and_be_left():
         {"text": "x" * 100, "delay_ms": 1}, {"text": "y", "delay_ms": 600_000}, {"text": "next"}
     )
     assert await text_of(model, user("a")) == "x" * 100
-    stream = model.stream(asked(user("a")))
+    stream = expect_type(AsyncGenerator, model.stream(asked(user("a"))))
     first = asyncio.ensure_future(anext(stream))
     await asyncio.wait([first], timeout=0.05)
     assert not first.done()

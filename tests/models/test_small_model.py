@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -77,7 +78,9 @@ async def test_a_real_model_streams_and_counts(served: str):
 
 async def test_a_real_model_can_be_interrupted_and_asked_again(served: str):
     model = made(served)
-    stream = model.stream(request("Count to one thousand.", max_tokens=700))
+    stream = expect_type(
+        AsyncGenerator, model.stream(request("Count to one thousand.", max_tokens=700))
+    )
     assert isinstance(await anext(stream), TextDelta)
     await stream.aclose()
     # There is one place for answers: if the first went on, this one would have to wait for it.

@@ -1,19 +1,22 @@
 """Read and Edit rules bind what a command names by a glob, by a tree, or by another directory."""
 
 import subprocess
+from collections.abc import Sequence
 
 import pytest
 
 from handaxe.permission.policy import make_policy
 from handaxe.permission.shell_commands import decide_command
 from handaxe.rules.grammar import parse_rule
+from handaxe.rules.tool_families import Behaviour
+from handaxe.session.permission_state import Mode
 from handaxe.shell.analysis import analyze
 
 CLOSED = ("Read(secret/**)", "Read(.env)", "Read(*.pem)")
 
 
-def word(command, *, deny=CLOSED, allow=(), ask=(), mode="default"):
-    kinds = {"deny": deny, "allow": allow, "ask": ask}
+def word(command, *, deny=CLOSED, allow=(), ask=(), mode: Mode = "default"):
+    kinds: dict[Behaviour, Sequence[str]] = {"deny": deny, "allow": allow, "ask": ask}
     rules = [parse_rule(text, kind) for kind, texts in kinds.items() for text in texts]
     policy = make_policy(rules, mode=mode, roots=["/repo"], home="/home/dev")
     return decide_command(analyze(command, policy.cwd, policy.home), policy)

@@ -4,6 +4,7 @@ import io
 import subprocess
 import tarfile
 import zipfile
+from typing import Any
 
 import pytest
 from tests.expected_types import require
@@ -168,7 +169,7 @@ async def test_history_asks_only_if_secrets_were_ever_tracked(tree):
 
 
 async def test_what_undo_could_not_hold_asks_although_a_rule_allows_it(tree):
-    rules = {"allow": ["Bash"]}
+    rules: dict[str, Any] = {"allow": ["Bash"]}
     assert await verdict(tree, "rm -rf clean", **rules) == "allow"
     off = {"fileCheckpointingEnabled": False}
     assert await verdict(tree, "rm -rf src", settings=off, **rules) == "ask"

@@ -3,6 +3,7 @@
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.expected_types import require
@@ -38,10 +39,9 @@ def _nothing_runs(monkeypatch):
 @pytest.mark.proves("PM-3", "SH-6")
 @pytest.mark.parametrize("group", TABLE, ids=lambda group: group["title"])
 async def test_the_pipeline_decides_what_explain_says(group, project):
-    rules = {name: group.get(name, []) for name in ("allow", "ask", "deny")}
-    rules = {
-        name: [f"Bash({text})" if text else "Bash" for text in texts]
-        for name, texts in rules.items()
+    rules: dict[str, Any] = {
+        name: [f"Bash({text})" if text else "Bash" for text in group.get(name, [])]
+        for name in ("allow", "ask", "deny")
     }
     rules["deny"] += [f"Read({path})" for path in group.get("deny_read", [])]
     rules["deny"] += [f"Edit({path})" for path in group.get("deny_edit", [])]
@@ -240,7 +240,9 @@ async def test_a_link_outside_leads_round_no_rule(project, tmp_path):
 class Sandbox(Confiner):
     """Says that commands will be confined; here only the word counts."""
 
-    level = ConfinementLevel(means="bubblewrap", network="off", files="roots")
+    @property
+    def level(self):
+        return ConfinementLevel(means="bubblewrap", network="off", files="roots")
 
     def is_confining(self, command, *, unconfined=False):
         return not unconfined
@@ -270,7 +272,7 @@ class Sandbox(Confiner):
     ],
 )
 async def test_a_sandbox_answers_only_for_want_of_a_rule(command, wanted, project):
-    rules = {"deny": ["Bash(curl:*)"], "ask": ["Bash(docker:*)", "Bash"]}
+    rules: dict[str, Any] = {"deny": ["Bash(curl:*)"], "ask": ["Bash(docker:*)", "Bash"]}
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, settings=settings, **rules) as session:
         get_parts(session).pipeline_context.ports[Confiner] = Sandbox()

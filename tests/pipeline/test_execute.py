@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import errno
 import inspect
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from probes import Polite, Step, Stubborn, Wait
@@ -27,7 +27,7 @@ from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallPr
 from handaxe.hooks.outcome import Outcome
 from handaxe.hooks.service import Hooks
 from handaxe.pipeline.streaming import run_batch
-from handaxe.session.permission_state import SourcedRule
+from handaxe.session.permission_state import RuleBehaviour, SourcedRule
 from handaxe.session.workdir import Workdir
 from handaxe.testing.fakes import PipelineHarness, RecordingCheckpoints, ScriptedAsker
 
@@ -119,7 +119,7 @@ async def test_a_tool_that_returns_nonsense_fails_as_a_bug():
     class Odd(Step):
         name = "Odd"
 
-        async def call(self, args, ctx):
+        async def call(self, args, ctx) -> Any:
             return "not a result"
 
     result = await PipelineHarness([Odd()]).pipeline.call(call("Odd"))
@@ -224,7 +224,11 @@ async def test_an_allow_of_a_hook_does_not_beat_a_rule():
         return Outcome(decision=Allow())
 
     hooks = Hooks({"PreToolUse": [allow]})
-    for behaviour, code in (("deny", "permission.denied"), ("ask", "permission.asked")):
+    cases: list[tuple[RuleBehaviour, str]] = [
+        ("deny", "permission.denied"),
+        ("ask", "permission.asked"),
+    ]
+    for behaviour, code in cases:
         bench = PipelineHarness(
             [Step()], mode="default", rules=[SourcedRule("Step", behaviour, "flags")], hooks=hooks
         )
@@ -461,8 +465,9 @@ async def test_observers_see_resolved_paths_and_the_model_does_not():
     result = await bench.pipeline.call(call("Look", file_path="src/../a.py"))
     assert result.text == "src/../a.py"
     assert seen == [{"file_path": "/project/a.py"}]
-    assert expect_type(CallStarted, bench.events[0]).input == {"file_path": "src/../a.py"}
-    assert bench.events[0].derived == {"file_path": "/project/a.py"}
+    started = expect_type(CallStarted, bench.events[0])
+    assert started.input == {"file_path": "src/../a.py"}
+    assert started.derived == {"file_path": "/project/a.py"}
 
 
 class Bursting(Tool[ToolArgs]):

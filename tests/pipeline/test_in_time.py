@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from probes import Step, Wait
+from tests.expected_types import expect_type
 from tests.waiting import until
 
 from handaxe import Effects, Session, ToolCall, ToolFault, ToolResult
@@ -366,7 +367,7 @@ async def test_nothing_comes_after_the_last_word_of_a_session(project, monkeypat
     await session.close()
     emit(DirectoryChanged(path="/later"))
     late, last = list(read_events(find_data_home(), "s"))[-2:]
-    assert (late.path, type(last)) == ("/late", SessionClosed)
+    assert (expect_type(DirectoryChanged, late).path, type(last)) == ("/late", SessionClosed)
 
 
 async def test_work_that_was_left_to_itself_opens_no_files_any_more(project):
@@ -377,13 +378,14 @@ async def test_work_that_was_left_to_itself_opens_no_files_any_more(project):
 
         async def call(self, args, ctx):
             files = ctx[Files]
-            await super().call(args, ctx)
+            result = await super().call(args, ctx)
             self.has_ended = False
             try:
                 await files.read(str(project / "a.txt"))
             except ToolFault as refused:
                 told.append(refused.code)
             self.has_ended = True
+            return result
 
     (project / "a.txt").write_text("x")
     writer = Writer()

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from tests.expected_types import require
 
 import handaxe
-from handaxe import Allow, Effects, Session, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe import (
+    Allow,
+    Effects,
+    PermissionRequest,
+    Session,
+    Tool,
+    ToolArgs,
+    ToolContext,
+    ToolResult,
+)
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import CallProgress, CallStarted
 
@@ -315,16 +324,16 @@ async def test_questions_of_two_calls_that_wait_for_each_other_end(project):
 
     seen = []
 
-    async def look(request):
+    async def look(request: PermissionRequest) -> Allow:
         if request.tool == "first":
             asked.set()
             seen.append((await session.call("Write", file_path="a.txt", content="x")).code)
         return Allow()
 
     pure = Effects.pure()
-    tools = [own_tool(first, pure), own_tool(second, pure)]
+    tools: list[Tool[Any]] = [own_tool(first, pure), own_tool(second, pure)]
     tools.append(own_tool(outer, Effects.reading(str(project / "a.txt"))))
-    options = {"tools": tools, "on_ask": look, "ask": ["first", "second"]}
+    options: dict[str, Any] = {"tools": tools, "on_ask": look, "ask": ["first", "second"]}
     async with Session(project, permission_mode="acceptEdits", **options) as session:
         work = asyncio.ensure_future(session.call("outer"))
         await began.wait()

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.expected_types import expect_type
 from tests.waiting import HANG_S, is_alive, until
 
 from handaxe.contract.ports.processes import Child, ChildProgram, ProcessStartFailed
 from handaxe.process import child_processes as processes
-from handaxe.process.child_processes import BoundedLog, LocalProcesses
+from handaxe.process.child_processes import BoundedLog, LocalChild, LocalProcesses
 from handaxe.text.redact import Redactor
 
 
@@ -64,10 +65,11 @@ async def test_a_program_that_is_not_there_cannot_be_started(tmp_path):
 
 async def test_output_that_nobody_reads_waits_within_bounds(tmp_path):
     child = await _start(tmp_path, "import sys\nwhile True: sys.stdout.write('x' * 65536)")
-    await until(lambda: child._talk._waiting_bytes > 1 << 20)
+    talk = expect_type(LocalChild, child)._talk
+    await until(lambda: talk._waiting_bytes > 1 << 20)
     # Whatever it writes from now on stays with it.
     await asyncio.sleep(0.1)
-    assert child._talk._waiting_bytes < 3 << 20
+    assert talk._waiting_bytes < 3 << 20
     await child.stop()
 
 

@@ -116,4 +116,4 @@ def _supervisors_of(pid: int) -> list[str]:
 
 
 def _root() -> str:
-    return str(Path(sys.modules["handaxe"].__file__).parents[1])
+    return str(Path(require(sys.modules["handaxe"].__file__)).parents[1])

@@ -19,14 +19,14 @@ from handaxe.schema.user_turn import build_tool_result
 from handaxe.schema.validate import read_input
 
 
-class Change(ToolArgs, frozen=True):
+class Change(ToolArgs):
     """One replacement."""
 
     old_string: Annotated[str, "What to replace."]
     replace_all: bool = False
 
 
-class EditArgs(ToolArgs, frozen=True):
+class EditArgs(ToolArgs):
     file_path: Annotated[str, msgspec.Meta(min_length=1), "The file."]
     edits: list[Change]
     limit: Annotated[Annotated[int, msgspec.Meta(ge=1)] | None, "At most."] = None
@@ -35,15 +35,15 @@ class EditArgs(ToolArgs, frozen=True):
     ignore_case: bool = msgspec.field(default=False, name="-i")
 
 
-class Circle(ToolArgs, frozen=True, tag_field="shape", tag="circle"):
+class Circle(ToolArgs, tag_field="shape", tag="circle"):
     radius: Annotated[float, msgspec.Meta(gt=0)]
 
 
-class Square(ToolArgs, frozen=True, tag_field="shape", tag="square"):
+class Square(ToolArgs, tag_field="shape", tag="square"):
     side: int
 
 
-class WildArgs(ToolArgs, frozen=True):
+class WildArgs(ToolArgs):
     shape: Annotated[Circle | Square, "Round or not."]
     level: Literal[1, 2] = 1
     tree: "Tree | None" = None
@@ -54,7 +54,7 @@ class WildArgs(ToolArgs, frozen=True):
     nothing_or_number: int | None = 5
 
 
-class Tree(ToolArgs, frozen=True):
+class Tree(ToolArgs):
     children: "list[Tree]" = msgspec.field(default_factory=list)
 
 
@@ -339,7 +339,7 @@ def test_no_lone_surrogate_reaches_a_provider(provider):
     assert json.dumps([result, tool], ensure_ascii=False).encode()
 
 
-class Raw(ToolArgs, frozen=True):
+class Raw(ToolArgs):
     content: bytes
     price: decimal.Decimal
     when: datetime.datetime
@@ -357,7 +357,7 @@ def test_what_strict_input_does_not_know_is_said_in_words(provider):
 
 
 def test_names_of_a_dict_are_said_in_words_to_gemini():
-    class Chosen(ToolArgs, frozen=True):
+    class Chosen(ToolArgs):
         sizes: dict[Literal["a", "b"], int]
 
     made = build_tool_schema("T", "d", build_input_schema(Chosen), "gemini")["parameters"]

@@ -19,17 +19,17 @@ from handaxe.schema.validate import InputProblems, read_input
 from handaxe.text.escape import find_closest_name
 
 
-class Change(ToolArgs, frozen=True):
+class Change(ToolArgs):
     old_string: str
     new_string: str
     replace_all: bool = False
 
 
-class Circle(ToolArgs, frozen=True, tag_field="shape", tag="circle"):
+class Circle(ToolArgs, tag_field="shape", tag="circle"):
     radius: float
 
 
-class Square(ToolArgs, frozen=True, tag_field="shape", tag="square"):
+class Square(ToolArgs, tag_field="shape", tag="square"):
     side: int
 
 
@@ -38,7 +38,7 @@ class Colour(Enum):
     BLUE = "blue"
 
 
-class Everything(ToolArgs, frozen=True):
+class Everything(ToolArgs):
     file_path: Annotated[str, "A path."]
     count: int = 0
     ratio: float = 0.0
@@ -59,7 +59,7 @@ class Everything(ToolArgs, frozen=True):
     anything: Any = None
 
 
-class Tree(ToolArgs, frozen=True):
+class Tree(ToolArgs):
     name: str
     children: "list[Tree]" = msgspec.field(default_factory=list)
 
@@ -167,15 +167,15 @@ def test_a_tagged_object_sent_as_text_finds_its_type():
     assert args.shape == Circle(radius=2.0)
 
 
-class One(ToolArgs, frozen=True, tag_field="version", tag=1):
+class One(ToolArgs, tag_field="version", tag=1):
     old: str
 
 
-class Two(ToolArgs, frozen=True, tag_field="version", tag=2):
+class Two(ToolArgs, tag_field="version", tag=2):
     new: str
 
 
-class Versions(ToolArgs, frozen=True):
+class Versions(ToolArgs):
     items: list[One | Two]
 
 
@@ -431,7 +431,7 @@ def test_a_tool_without_parameters_says_so():
     ]
 
 
-class Checked(ToolArgs, frozen=True):
+class Checked(ToolArgs):
     first: int
     last: int
 
@@ -593,7 +593,7 @@ def test_no_input_raises_anything_but_its_problems(raw):
         assert said or args is not None
 
 
-class Named(ToolArgs, frozen=True):
+class Named(ToolArgs):
     sizes: dict[Colour, int]
     numbers: dict[int, str] = msgspec.field(default_factory=dict)
 

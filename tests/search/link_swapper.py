@@ -3,7 +3,7 @@
 import ctypes
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def exchange_for_ever(one: str, other: str) -> None:
 
 
 @contextmanager
-def swapping(one: Path, other: Path) -> Iterator[None]:
+def swapping(one: Path, other: Path) -> Generator[None]:
     """While this is open the two names change places all the time."""
     command = [sys.executable, __file__, str(one), str(other)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:

@@ -1,13 +1,14 @@
 """A small tree to search, and the engines that have to agree on it."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from handaxe.contract.ports.search import NameQuery, TextQuery
 from handaxe.search.local_search import LocalSearch
 
 
-def plant(root: Path, files: dict[str, str | bytes]) -> Path:
+def plant(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write files, each a second older than the one before."""
     for age, (name, content) in enumerate(files.items()):
         path = root / name

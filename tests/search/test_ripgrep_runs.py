@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from search_tree import grep, lines, names, plant
@@ -198,7 +199,10 @@ def test_the_users_ripgrep_settings_are_not_read(root, tmp_path, monkeypatch):
 def test_a_long_search_gives_the_same_lines_as_a_short_one(tmp_path, monkeypatch):
     files = {f"d{n % 7}/e{n % 3}/f{n}": "foo\nx\nfoo\n" for n in range(200)}
     root = plant(tmp_path / "root", files)
-    for query in ({}, {"limit": 30}, {"limit": None}, {"before": 1, "limit": 50, "offset": 20}):
+    queries: list[dict[str, Any]] = [
+        {}, {"limit": 30}, {"limit": None}, {"before": 1, "limit": 50, "offset": 20},
+    ]  # fmt: skip
+    for query in queries:
         short = answer(RG, root, mode="content", **query)
         with monkeypatch.context() as patched:
             patched.setattr("handaxe.search.rg.ripgrep.GLANCE_S", 0.0)

@@ -11,7 +11,7 @@ from tests.waiting import HANG_S
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobStarted, JobsTold
 from handaxe.contract.faults.agent import NoTaskNamed, TooManyTasks, UnknownJob
-from handaxe.contract.job_state import JobState
+from handaxe.contract.job_state import JobKind, JobState
 from handaxe.contract.ports.jobs import Job
 from handaxe.session.jobs import HOST_ENDED, Jobs, format_notice, summarize_job
 
@@ -19,7 +19,7 @@ from handaxe.session.jobs import HOST_ENDED, Jobs, format_notice, summarize_job
 class Work(Job):
     """Work that ends when it is told to."""
 
-    def __init__(self, job_id="w1", kind="agent"):
+    def __init__(self, job_id="w1", kind: JobKind = "agent"):
         self._state = JobState(job_id=job_id, kind=kind, status="running", description="work")
         self._over = asyncio.Event()
         self.stops = 0
@@ -28,7 +28,7 @@ class Work(Job):
     def state(self):
         return self._state
 
-    def end(self, status="completed", code=0):
+    def end(self, status="completed", code: int | None = 0):
         self._state = msgspec.structs.replace(self._state, status=status, exit_code=code)
         self._over.set()
 

@@ -1,5 +1,7 @@
 """Numbers of lines after a session's own changes: where a shown line may be now."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ def version(digest: str) -> FileVersion:
     return FileVersion("/a", digest, 1, 1)
 
 
-def lines(numbering: LineNumberHistory | ReadLedger, *key: object) -> list[int | str] | None:
+def lines(numbering: LineNumberHistory | ReadLedger, *key: Any) -> list[int | str] | None:
     """What a number may stand for, up to the newest that was shown: lines, or tags of the gone."""
     meanings = numbering.find_candidates(*key)
     found: list[int | str] = []

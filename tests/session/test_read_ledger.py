@@ -4,6 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expected_types import require
 
 from handaxe.contract.ports.files import FileVersion
 from handaxe.session.read_ledger import KEPT_CONTENT_BYTES, LineChange, ReadLedger, merge, shift
@@ -39,18 +40,18 @@ def test_an_edit_moves_what_was_seen_and_adds_what_was_written(ranges, first, go
 def test_windows_of_one_version_add_up_and_a_new_version_starts_again():
     ledger = ReadLedger()
     ledger.record_read(version(), total_lines=4, lines=(1, 2))
-    assert not ledger.find("/p/a").is_whole
+    assert not require(ledger.find("/p/a")).is_whole
     ledger.record_read(version(), total_lines=4, lines=(3, 4))
-    assert ledger.find("/p/a").is_whole
+    assert require(ledger.find("/p/a")).is_whole
     ledger.record_read(version("b"), total_lines=4, lines=(1, 2))
-    assert not ledger.find("/p/a").is_whole
+    assert not require(ledger.find("/p/a")).is_whole
 
 
 def test_a_file_seen_whole_stays_whole_when_a_part_is_read_again():
     ledger = ReadLedger()
     ledger.record_read(version(), total_lines=4)
     ledger.record_read(version(), total_lines=4, lines=(2, 2))
-    assert ledger.find("/p/a").is_whole
+    assert require(ledger.find("/p/a")).is_whole
 
 
 def test_nothing_is_announced_twice():

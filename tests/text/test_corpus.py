@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_the_table_of_formats_is_what_the_known_facts_make() -> None:
     assert table.TABLE.read_text("utf-8") == table.written(table.known())
 
 
-def measured(**landed: int) -> dict[str, object]:
+def measured(**landed: int) -> dict[str, Any]:
     rows = {
         name: {"tasks": 20, "landed": landed.get(name, 0), "refused": 0, "wrong_place": 0,
                "tokens_in": 100.0, "tokens_out": 10.0 + len(name)}

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from typing import Literal
 from unicodedata import normalize
 
 import pytest
@@ -89,7 +90,7 @@ def escaped(lines: list[str], _: int) -> list[str]:
     return [json.dumps("\n".join(lines), ensure_ascii=False)[1:-1]]
 
 
-def composed(form: str) -> Mangle:
+def composed(form: Literal["NFC", "NFD"]) -> Mangle:
     return lambda lines, _: [normalize(form, one) for one in lines]
 
 
@@ -125,7 +126,7 @@ def add_blank(lines: list[str], after: str) -> list[str]:
 def test_a_mangled_edit_is_corrected_to_what_the_true_edit_does(
     edit: tuple[str, int, int, list[str]],
     ways: list[str],
-    stored: str,
+    stored: Literal["NFC", "NFD"],
     ending: str,
     tolerance: Tolerance,
 ) -> None:
@@ -176,7 +177,7 @@ def test_one_blank_line_too_many_or_missing_is_put_right(
     right = plan_replacement(content.encode(), "\n".join(old), "\n".join(new)).apply(
         content.encode()
     )
-    assert land(content, *("\n".join(lines) for lines in mangled)) == right
+    assert land(content, "\n".join(mangled[0]), "\n".join(mangled[1])) == right
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Outlines: what stands where, told from single lines."""
 
 import pytest
+from tests.expected_types import require
 
 from handaxe.tools.files.read.outline import MOST, build_outline
 
@@ -42,7 +43,7 @@ def test_too_many_lose_the_deep_ones_first():
 
 
 def test_what_is_left_is_spread_over_the_whole():
-    outline = build_outline("def f():\n    pass\n" * 1_000, "a.py")
+    outline = require(build_outline("def f():\n    pass\n" * 1_000, "a.py"))
     lines = [mark.line for mark in outline.marks]
     assert (len(lines), outline.total, lines[0]) == (MOST, 1_000, 1)
     assert lines == sorted(set(lines))
@@ -59,7 +60,7 @@ def test_long_lines_are_cut():
 )  # fmt: skip
 def test_no_text_keeps_a_pattern_busy(name, line):
     # A pattern that looks to the end of the text from every line would be at it for minutes.
-    outline = build_outline(line * ((1 << 20) // len(line)), name)
+    outline = require(build_outline(line * ((1 << 20) // len(line)), name))
     assert len(outline.marks) <= MOST
 
 

@@ -19,7 +19,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -39,6 +41,7 @@ from handaxe.undo.journal import UndoJournal
 from handaxe.undo.snapshot.snapshot import SnapshotLimits
 from handaxe.undo.write_extent import ExtentLimits, WriteTargets, resolve_extent
 
+T = TypeVar("T")
 BASH = shutil.which("bash") or "/bin/bash"
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 ROOM = ExtentLimits(5_000, 64 << 20)
@@ -70,8 +73,8 @@ class Maker:
             text += self._pick([" && ", "; ", "; ", "\n", " || "]) + part
         return text
 
-    def _pick(self, among: list) -> str:
-        return self._random.choice(among)
+    def _pick(self, choices: Sequence[T]) -> T:
+        return self._random.choice(choices)
 
     def chance(self, share: float) -> bool:
         """True in this share of the cases."""
@@ -240,13 +243,14 @@ class Bench:
         self._home = place / "home"
         self.found: Counter[str] = Counter()
         self._calls = 0
-        self._checkpoints: DiskCheckpoints | None = None
-        self.renew()
+        self._begin()
 
     def renew(self) -> None:
         """Begin with the same tree and an empty record again."""
-        if self._checkpoints is not None:
-            self._checkpoints.close()
+        self._checkpoints.close()
+        self._begin()
+
+    def _begin(self) -> None:
         remove(*(self._place.iterdir() if self._place.exists() else ()))
         make_tree(self.top, self.elsewhere)
         store = ContentStore(self._home)

@@ -13,9 +13,11 @@ import msgspec
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from typing import Any
+
 from tests.waiting import HANG_S, until
 
-from handaxe import Effects, Session, ToolContext, tool
+from handaxe import Effects, Session, Tool, ToolContext, tool
 from handaxe.app.session import get_parts
 from handaxe.contract.ports.shell import Shell, ShellCommand
 from handaxe.shell.analysis import analyze
@@ -61,7 +63,7 @@ def open_session(
     home: Path,
     session_id: str | None = None,
     *,
-    shell: object = sh,
+    shell: Tool[Any] = sh,
     **options,
 ) -> Session:
     return Session(

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from tests.undo import commanding
@@ -82,7 +82,7 @@ class Place:
 
 
 @contextlib.contextmanager
-def separate_home() -> Iterator[None]:
+def separate_home() -> Generator[None]:
     """Settings and keys of their own, for what runs outside of pytest."""
     with tempfile.TemporaryDirectory() as directory:
         os.environ["HANDAXE_HOME"] = f"{directory}/data"
@@ -92,7 +92,7 @@ def separate_home() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def make_place() -> Iterator[Place]:
+def make_place() -> Generator[Place]:
     """A project that goes when it is no longer used."""
     directory = Path(tempfile.mkdtemp(prefix="killed-undo-", dir=IN_MEMORY))
     try:

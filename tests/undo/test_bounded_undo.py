@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.expected_types import require
 from tests.undo import commanding
 from tests.undo.bounded_fuzz import IN_MEMORY, Bench, attempts, remove
 from tests.undo.commanding import BOUNDED, bounded, bounded_sh, open_session, run, whole_tree
@@ -178,10 +179,8 @@ def test_a_file_elsewhere_may_have_another_name_here(tree, tmp_path):
 def test_what_a_confined_command_finds_outside_is_not_what_we_see(tree, tmp_path):
     (tmp_path / "back").symlink_to(tree)
     command = f"touch {tmp_path}/back/x"
-    extent = msgspec.structs.replace(
-        analyze(command, str(tree), "/nowhere").extent, is_confined=True
-    )
-    assert extent is not None
+    extent = require(analyze(command, str(tree), "/nowhere").extent)
+    extent = msgspec.structs.replace(extent, is_confined=True)
     assert resolve_extent(extent, [str(tree)], "/own", ROOM).doubt
     assert places(tree, command) == {"x": ()}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+from tests.expected_types import expect_type
 from tests.undo.undoable import in_a_process, open_session, tree
 
 from handaxe import Session, tool
@@ -21,7 +22,7 @@ from handaxe.undo.content_store import ContentStore
 from handaxe.undo.history import JournalHistory
 from handaxe.undo.in_place import SharedContentGuard, repair_in_place
 from handaxe.undo.journal import UndoJournal
-from handaxe.undo.journal_files.records import LATE_S, decode
+from handaxe.undo.journal_files.records import LATE_S, BeforeRecord, decode
 
 LARGE = b"0123456789abcdef" * 10_000
 UNDO_LAST = UndoRequest()
@@ -80,7 +81,8 @@ async def test_the_old_content_is_durable_before_the_call_may_run(
     await server_session.checkpoints.before("c", "Replace", Effects.on(str(file)))
     journal = server_session.journal.directory / "journal.jsonl"
     assert synced == [journal.stat().st_size]
-    assert decode(list(scan(journal))[-1].payload).states[0].content == b"one\n"
+    last = expect_type(BeforeRecord, decode(list(scan(journal))[-1].payload))
+    assert last.states[0].content == b"one\n"
 
 
 async def test_a_second_change_costs_one_sync(server_session, project, monkeypatch):

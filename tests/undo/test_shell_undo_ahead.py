@@ -164,7 +164,10 @@ async def test_a_preparation_that_was_killed_is_nothing(tree, tmp_path, moment):
     before = whole_tree(tree)
     async with open_session(tree, tmp_path / "home") as session:
         await get_parts(session).session_context.checkpoints.prepare()
-        process = await until(lambda: preparation._at_work and preparation._at_work[0]._process)
+        process = await until(
+            lambda: preparation._at_work[0]._process if preparation._at_work else None
+        )
+        assert process is not None
         # Later and later: before it has begun, while it looks, keeps, writes down, and is done.
         await asyncio.sleep(moment * 0.02)
         process.kill()

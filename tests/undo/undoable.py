@@ -210,8 +210,8 @@ def serve() -> None:
                 shift_clock(request["clock_s"])
                 asyncio.run(_make(request))
                 code = 0
-            except BaseException:  # noqa: BLE001 - a child that returns would serve as well
-                sys.excepthook(*sys.exc_info())
+            except BaseException as error:  # noqa: BLE001 - a child that returns would serve as well
+                sys.excepthook(type(error), error, error.__traceback__)
             finally:
                 os._exit(code)
         _, status = os.waitpid(child, 0)

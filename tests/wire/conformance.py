@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _UNSCORED = re.compile(r"^ +[✓✗] ([\w/-]+) \(")
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server() -> Generator[str]:
     """The server under test; its address."""
     words = [sys.executable, "-m", "tests.wire.everything_server"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:

@@ -11,7 +11,7 @@ from tests.expected_types import expect_type, get_result_text, get_text
 from tests.waiting import until
 
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
-from handaxe.agent.events import FromAgent, RunFinished, ToolAnswered
+from handaxe.agent.events import FromAgent, Nudged, RunFinished, Told, ToolAnswered
 from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.app.session import get_parts
 from handaxe.contract.faults.agent import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
@@ -441,7 +441,7 @@ async def test_types_come_from_files_and_bad_files_are_loud(session: Session, pr
     (folder / "nameless.md").write_text("---\ndescription: x\n---\nx")
     model = Player(calls(task(subagent_type="reviewer")), says("Fine."), says("Done."))
     agent = Agent(model, session)
-    told = [e.sentence for e in [e async for e in agent.run("Go.")] if hasattr(e, "sentence")]
+    told = [e.sentence async for e in agent.run("Go.") if isinstance(e, Nudged | Told)]
     assert sum("bad.md" in text for text in told) == 1
     assert sum("`name` is missing" in text for text in told) == 1
     assert tools_of(model.requests[1]) == ["Grep", "Read"]
@@ -511,8 +511,9 @@ async def stop_by_session(agent: Agent) -> None:
     ],
 )  # fmt: skip
 async def test_an_agent_that_was_ended_says_by_whom(project: Path, stop, by, said, summary):
-    agent = Agent(Player([asyncio.Event()]), root=project)
-    model, jobs = agent.model, agent.session.jobs
+    model = Player([asyncio.Event()])
+    agent = Agent(model, root=project)
+    jobs = agent.session.jobs
     request = AgentRequest(description="x", prompt="y", in_background=True)
     await agent.agents.start(request, lambda _: None)
     await until(lambda: model.requests)
@@ -640,7 +641,7 @@ async def test_a_project_cannot_choose_another_vendor_for_its_agents(
         "---\nname: x\ndescription: X.\nmodel: openai/gpt:http://evil\n---\nX."
     )
     agent = Agent(Player(says("Hi.")), session)
-    told = [event async for event in agent.run("Go.") if type(event).__name__ == "Told"]
+    told = [event async for event in agent.run("Go.") if isinstance(event, Told)]
     assert "may not choose a vendor" in told[0].sentence
     assert next(kind for kind in agent.agents.kinds() if kind.name == "x").model is None
 

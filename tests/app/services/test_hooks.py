@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from tests.expected_types import require
@@ -240,7 +241,7 @@ async def test_an_input_that_comes_with_the_yes_is_judged_too(project):
     assert [p.name for p in project.iterdir()] == ["free.txt"]
     for name, code in (("denied.txt", "permission.denied"), ("asked.txt", "permission.asked")):
         hooks = {"PermissionRequest": [group(permits("allow", **to(name)))]}
-        rules = {"deny": "Edit(/denied.txt)", "ask": "Edit(/asked.txt)"}
+        rules: dict[str, Any] = {"deny": "Edit(/denied.txt)", "ask": "Edit(/asked.txt)"}
         async with Session(project, hooks=hooks, **rules) as session:
             assert (await session.call("Write", write)).code == code
 
@@ -441,7 +442,9 @@ async def test_late_words_come_with_a_later_result(project):
 @pytest.mark.proves("HK-1")
 async def test_hooks_come_from_settings_and_follow_their_changes(project):
     (project / "a.txt").write_text("one\n")
-    settings = {"hooks": {"PreToolUse": [group("echo $MINE >&2; exit 2", matcher="Read")]}}
+    settings: dict[str, Any] = {
+        "hooks": {"PreToolUse": [group("echo $MINE >&2; exit 2", matcher="Read")]}
+    }
     settings["env"] = {"MINE": "from settings"}
     async with Session(project, settings=settings) as session:
         result = await session.call("Read", file_path="a.txt")

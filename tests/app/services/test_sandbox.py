@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -199,6 +200,7 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         pytest.skip("needs bubblewrap")
     session, _ = settled(project, deny=["Read(.env)"])
     (project / ".env").write_text("SECRET")
+    unused: Any = None
     session_context = SessionContext(
         session_id="x",
         data_home=tmp_path,
@@ -209,8 +211,8 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         checkpoints=RecordingCheckpoints([]),
         permissions=session.permissions,
         policy=get_parts(session).session_context.policy,
-        files=None,
-        results=None,
+        files=unused,
+        results=unused,
         emit=lambda _: None,
         is_busy=lambda: False,
     )

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ async def count_up(to: int, ctx: ToolContext) -> str:
 async def print_loudly(text: str) -> str:
     """Prints where nobody should."""
     print(text, flush=True)  # noqa: T201 - that is the point
-    os.system(f"echo {text} from a child")
+    subprocess.run(f"echo {text} from a child", shell=True, check=True)
     return "printed"
 
 

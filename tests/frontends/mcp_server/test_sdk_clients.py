@@ -13,6 +13,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from tests.expected_types import require
 from tests.frontends.mcp_server.raw_client import blueprint_of, stopped
 from tests.waiting import HANG_S, blocked_until, until
 
@@ -239,13 +240,14 @@ def test_the_command_serves_http_until_it_is_ended(project, given):
     words = [sys.executable, "-m", "handaxe", "mcp", "--http", "0"]
     env = dict(os.environ) if given is None else {**os.environ, "HANDAXE_MCP_TOKEN": given}
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=project, env=env) as server:
-        first = server.stderr.readline()
+        heard = require(server.stderr)
+        first = heard.readline()
         if given == "short":
             assert "plain characters" in first
             assert server.wait(HANG_S) == 2
             return
         address = first.partition(" on ")[2].strip()
-        token = given or server.stderr.readline().rpartition(" ")[2].strip()
+        token = given or heard.readline().rpartition(" ")[2].strip()
         body = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -267,7 +269,7 @@ def test_the_command_serves_http_until_it_is_ended(project, given):
         assert server.wait(HANG_S) == 143
 
 
-def post(web, address, body, headers):
+def post(web: httpx2.Client, address, body, headers) -> httpx2.Response:
     """A request, as soon as the server listens."""
 
     def answer():
@@ -276,13 +278,13 @@ def post(web, address, body, headers):
         except httpx2.ConnectError:
             return None
 
-    return blocked_until(answer)
+    return require(blocked_until(answer))
 
 
 def test_the_loss_of_the_terminal_ends_the_http_server(project):
     words = [sys.executable, "-m", "handaxe", "mcp", "--http", "0"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, cwd=project) as server:
-        address = server.stderr.readline().split()[-1].decode()
+        address = require(server.stderr).readline().split()[-1].decode()
         port = int(address.split(":")[2].partition("/")[0])
 
         def is_listening() -> bool:

@@ -11,6 +11,7 @@ import time
 
 import msgspec
 import pytest
+from tests.expected_types import require
 from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
 from tests.waiting import HANG_S
 
@@ -773,9 +774,10 @@ def test_a_signal_ends_the_server(project, number, code):
     with subprocess.Popen(
         command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=project
     ) as server:
-        server.stdin.write(spoken(HANDSHAKE))
-        server.stdin.flush()
-        assert json.loads(server.stdout.readline())["id"] == 0
+        pipe, output = require(server.stdin), require(server.stdout)
+        pipe.write(spoken(HANDSHAKE))
+        pipe.flush()
+        assert json.loads(output.readline())["id"] == 0
         server.send_signal(number)
         assert server.wait(HANG_S) == code
 
@@ -881,14 +883,15 @@ def test_a_client_that_does_not_read_gets_everything_when_it_does(project):
     with subprocess.Popen(
         command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=project
     ) as server:
-        server.stdin.write(spoken(HANDSHAKE))
+        pipe, output = require(server.stdin), require(server.stdout)
+        pipe.write(spoken(HANDSHAKE))
         for number in range(1, 151):
             message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
-            server.stdin.write(spoken(message))
-        server.stdin.flush()
+            pipe.write(spoken(message))
+        pipe.flush()
         time.sleep(1)
-        answers = [json.loads(server.stdout.readline()) for _ in range(151)]
-        server.stdin.close()
+        answers = [json.loads(output.readline()) for _ in range(151)]
+        pipe.close()
         assert server.wait(HANG_S) == 0
     assert {answer["id"] for answer in answers} == set(range(151))
     assert not any(answer["result"].get("isError") for answer in answers)

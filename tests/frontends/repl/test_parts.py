@@ -47,9 +47,13 @@ def test_numbers_choose_and_words_answer_freely(line, several, answer):
 
 @given(st.lists(st.sampled_from(["word ", "\n", "\n\n", "```py\n", "x = 1\n", "```\n", "- a\n"])))
 def test_markdown_in_pieces_is_painted_whole_and_in_order(pieces):
-    painted = []
+    painted: list[str] = []
+
+    def paint(text: str) -> None:
+        painted.append(text)
+
     painter = MarkdownRenderer()
-    painter._paint = painted.append
+    painter._paint = paint
     for piece in pieces:
         painter.add(piece)
     painter.end()

@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from claude_agent_sdk import AssistantMessage
 from claude_agent_sdk._internal.message_parser import parse_message
+from tests.expected_types import expect_type
 
 READ = {"tool": "Read", "input": {"file_path": "a.txt"}}
 
@@ -107,7 +109,7 @@ def test_a_failure_of_the_server_brings_its_status(connect, script):
     failed = client.seen[-2]
     assert (failed["type"], failed["error"]) == ("assistant", "server_error")
     assert failed["message"]["content"] == [{"type": "text", "text": result["result"]}]
-    assert parse_message(failed).error == "server_error"
+    assert expect_type(AssistantMessage, parse_message(failed)).error == "server_error"
 
 
 ODD = "a\u2028b\u2029c\x85d\x0be\x1cf"

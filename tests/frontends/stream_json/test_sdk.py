@@ -22,6 +22,8 @@ from claude_agent_sdk import (
     query,
     tool,
 )
+from claude_agent_sdk.types import SyncHookJSONOutput
+from tests.expected_types import expect_type, require
 
 
 @pytest.fixture
@@ -57,15 +59,15 @@ async def test_a_query_gets_its_answer(options, script, project):
     assert isinstance(result, ResultMessage)
     assert (result.subtype, result.result, result.is_error) == ("success", "It is 1.", False)
     assert result.num_turns == 2
-    assert result.usage["output_tokens"] > 0
+    assert require(result.usage)["output_tokens"] > 0
     first, last = of_type(messages, AssistantMessage)
     assert isinstance(first.content[0], TextBlock)
     assert isinstance(first.content[1], ToolUseBlock)
-    assert last.content[0].text == "It is 1."
+    assert expect_type(TextBlock, last.content[0]).text == "It is 1."
     (answer,) = of_type(messages, UserMessage)
     assert isinstance(answer.content[0], ToolResultBlock)
-    assert "x = 1" in answer.content[0].content
-    assert answer.tool_use_result["file"]["content"] == "x = 1"
+    assert "x = 1" in require(answer.content[0].content)
+    assert require(answer.tool_use_result)["file"]["content"] == "x = 1"
     assert messages.index(first) < messages.index(answer) < messages.index(last)
 
 
@@ -155,7 +157,7 @@ async def test_an_answer_can_change_permissions(options, script, project):
 async def test_hooks_of_the_client_are_called_and_count(options, script, project):
     seen = []
 
-    async def before(given, tool_use_id, _context):
+    async def before(given, tool_use_id, _context) -> SyncHookJSONOutput:
         seen.append((given["tool_name"], tool_use_id == given["tool_use_id"]))
         return {
             "hookSpecificOutput": {
@@ -285,7 +287,7 @@ async def test_a_server_of_the_client_that_cannot_be_used_is_named(options, scri
         (status,) = (await me.get_mcp_status())["mcpServers"]
     assert messages[0].data["mcp_servers"] == [{"name": "mine", "status": "failed"}]
     assert (status["name"], status["status"]) == ("mine", "failed")
-    assert status["error"]
+    assert status.get("error")
     assert messages[-1].result == "Hi."
 
 

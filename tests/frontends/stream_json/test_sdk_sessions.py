@@ -10,9 +10,13 @@ from claude_agent_sdk import (
     ProcessError,
     ResultMessage,
     SystemMessage,
+    TaskNotificationMessage,
+    TaskStartedMessage,
+    TextBlock,
     UserMessage,
     query,
 )
+from tests.expected_types import expect_type, require
 
 from handaxe import Agent, Session
 from handaxe.contract.messages import ToolResultBlock, ToolUseBlock
@@ -171,7 +175,7 @@ async def test_a_client_asks_for_all_it_can_ask(options, script, project):
     model = script({"text": "Hi."}, {"text": "Again."})
     async with ClaudeSDKClient(options(model)) as client:
         info = await client.get_server_info()
-        assert {"commands", "output_style"} <= set(info)
+        assert {"commands", "output_style"} <= set(require(info))
         await client.query("hello")
         assert of_type(await all_of(client.receive_response()), ResultMessage)
         usage = await client.get_context_usage()
@@ -200,12 +204,15 @@ async def test_a_command_in_the_background_is_stopped_by_its_client(options, scr
     async with ClaudeSDKClient(options(model, allowed_tools=["Bash"])) as client:
         await client.query("run it")
         messages = await all_of(client.receive_response())
-        started = [m for m in of_type(messages, SystemMessage) if m.subtype == "task_started"]
+        started = of_type(messages, TaskStartedMessage)
         await client.stop_task(started[0].task_id)
+        ended = None
         async for message in client.receive_messages():
-            if isinstance(message, SystemMessage) and message.subtype == "task_notification":
+            if isinstance(message, TaskNotificationMessage):
+                ended = message
                 break
-    assert (message.task_id, message.status) == (started[0].task_id, "stopped")
+    assert ended is not None
+    assert (ended.task_id, ended.status) == (started[0].task_id, "stopped")
 
 
 async def test_a_client_says_which_skills_count(options, script, project):
@@ -230,6 +237,6 @@ async def test_a_client_may_hear_what_sub_agents_say(options, script, how):
         more = {"env": {"CLAUDE_CODE_FORWARD_SUBAGENT_TEXT": "1"}}
     messages = await all_of(query(prompt="go", options=options(model, **more)))
     inner = [m for m in of_type(messages, AssistantMessage) if m.parent_tool_use_id]
-    assert [block.text for m in inner for block in m.content] == (
+    assert [expect_type(TextBlock, block).text for m in inner for block in m.content] == (
         [] if how == "not" else ["I looked."]
     )

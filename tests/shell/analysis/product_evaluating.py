@@ -191,13 +191,13 @@ NUMBERS = [
         "echo ${x:-1}", "ls; echo $?", "grep -c x a.txt; echo $(($?))",
     )
 ]  # fmt: skip
-NUMBERS += [
+NUMBERS.extend(
     _make_number_case(text, None)
     for text in (
         "for ((i=0;i<3;i++)); do echo $i; done", "for i in {1..3}; do echo $((i)); done", "n=5; ((n>3)) && echo a", "let 1+1", "n=5; echo $((n++))", "n=5; n=$((n+1)); echo $((n*2))", "declare -i n=5; echo $n", "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done",
         "echo $((RANDOM))", "echo $((SECONDS))", "x=5; echo ${x@P}", "x=abc; echo \"${x@Q}\"", "n=$((1+2)); echo $((n))", "echo $(($(wc -l < a.txt)))", "n=$#; echo $((n-1))", "n=${#s}; echo $((n-1))", "printf -v n %d 5; echo $((n))", "cat <<EOF\n$((1+2))\nEOF", "n=0x10; echo $((n))", "n=5; cat <<EOF\n$((n))\nEOF",
     )
-]  # fmt: skip
+)  # fmt: skip
 
 NOT_NUMBERS = [
     Case(text, text, "C19", program, prefix=False, unknown=True)

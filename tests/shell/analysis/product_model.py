@@ -6,6 +6,7 @@ that describe commands for it, reads the analysis of handaxe: it is the second o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions")
@@ -161,7 +162,12 @@ def choose_rules(case: Case) -> list[RuleSet]:
     return [NO_RULE, allow_program(case), *exact, WHOLE, WHOLE_OTHER_DENY, WHOLE_OTHER_ASK]
 
 
-def cross(group: str, cases, modes=MODES, rules=choose_rules) -> list[Row]:
+def cross(
+    group: str,
+    cases: Iterable[Case],
+    modes: Iterable[str] = MODES,
+    rules: Iterable[RuleSet] | Callable[[Case], Iterable[RuleSet]] = choose_rules,
+) -> list[Row]:
     """Every case with every set of rules in every mode."""
     return [
         make_row(group, case, chosen, mode)

@@ -233,13 +233,13 @@ RESULTING = [
         "rm .mcp.json", "rm -rf .claude", "rm -r .vscode", "rm .git/hooks/pre-commit", "rmdir .claude", "chmod +x .git/hooks/pre-commit", "cp a.txt ~/.bashrc", "mv a.txt ~/.ssh/config", "ln -s a.txt ~/.bashrc", "gzip -d .mcp.json.gz", "gunzip .mcp.json.gz", "sort -o .mcp.json a.txt", "patch .mcp.json p.diff", "touch {~/.bashrc,a}", "cp a.txt {src,~}/x", "mkdir {~,src}/x", "touch {a,.mcp.json}", "touch .{mcp,x}.json", "rm {a,.mcp.json}", "touch {.git/hooks,src}/x",
     )
 ]  # fmt: skip
-RESULTING += [
+RESULTING.extend(
     Case(text, text, "C20", program, prefix=False, exact=None, whole=False, also=also)
     for program, also, text in (
         ("cp", ("Bash(cd:*)",), "cd .git && cp ../a.txt config"), ("touch", ("Bash(cd:*)",), "cd .git/hooks && touch pre-commit"), ("touch", ("Bash(cd:*)",), "cd .git; cd hooks; touch pre-commit"), ("mkdir", ("Bash(cp:*)",), "mkdir -p src/x && cp a.txt .mcp.json"), ("cp", ("Bash(mv:*)",), "cp a.txt .mcp.tmp && mv .mcp.tmp .mcp.json"),
         ("cp", (), "ls && cp x/.mcp.json ."), ("cp", (), "timeout 5 cp x/.mcp.json ."), ("cp", (), "command cp x/.mcp.json ."), ("cp", (), "nice cp x/.mcp.json ."), ("cp", (), "for i in .mcp.json; do cp x/$i .; done"), ("cp", (), "(cp x/.mcp.json .)"), ("cp", (), "if true; then cp x/.mcp.json .; fi"), ("cp", (), "cp x/.mcp.json . &"),
     )
-]  # fmt: skip
+)  # fmt: skip
 
 SECRET_MOVES = [
     Case(text, text, "C20", text.split()[0], prefix=None, exact=None, whole=None, note="reading .env under an allow rule for the program")

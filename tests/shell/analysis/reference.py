@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Literal, cast
 
+from handaxe.session.permission_state import Mode
 from handaxe.shell.analysis import (
     BashRule,
     PathVerdict,
@@ -52,7 +54,7 @@ def path_rules(
     return judge
 
 
-def fence(path: str, tool: str) -> RestrictedPath:
+def fence(path: str, tool: Literal["Read", "Edit"]) -> RestrictedPath:
     """The literal place that a deny rule closes."""
     names = tuple(make_literal_component(part) for part in path.split("/") if part)
     return RestrictedPath(names, tool, "deny", f"{tool}({path})", "test")
@@ -92,7 +94,7 @@ def decision(
     return decide(
         analyze(command, cwd, "/home/dev"),
         rules=rules(allow, ask, deny),
-        mode=mode,
+        mode=cast("Mode", mode),
         working_dirs=dirs,
         path_verdict=path_rules(mode, dirs, deny_read, deny_edit),
         repository=Repository(is_clean=git_clean),

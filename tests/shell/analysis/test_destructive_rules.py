@@ -3,10 +3,11 @@
 import pytest
 from reference import decision, rules
 
+from handaxe.session.permission_state import Mode
 from handaxe.shell.analysis import PathVerdict, analyze, decide
 
 
-def verdict(command, *allow, mode="default", ask_irreversible=True):
+def verdict(command, *allow, mode: Mode = "default", ask_irreversible=True):
     found = decide(
         analyze(command, "/repo", "/home/dev"),
         rules=rules(allow=allow),

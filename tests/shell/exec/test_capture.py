@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expected_types import require
 from tests.waiting import HANG_S, until
 
 from handaxe.shell.exec.capture import END_BYTES, FILE_FROM_BYTES, OutputCapture
@@ -155,7 +156,7 @@ def test_a_full_disk_is_not_an_error(tmp_path):
     capture = OutputCapture(str(tmp_path / "x"), 1 << 20)
     capture.take(b"before", 6)
     capture.open_file()
-    os.dup2(full := os.open("/dev/full", os.O_WRONLY), capture._file)
+    os.dup2(full := os.open("/dev/full", os.O_WRONLY), require(capture._file))
     os.close(full)
     capture.take(b"more" * 10, 40)
     capture.close()

@@ -106,7 +106,8 @@ def test_old_output_goes_first_and_recent_output_stays(tmp_path):
         path = tmp_path / session / TASKS / "bash_1.output"
         path.write_bytes(b"x" * 1000)
         (tmp_path / session / TASKS / "notes.txt").write_text("not output")
-        os.utime(path, (now - age_days * 86_400,) * 2)
+        then = now - age_days * 86_400
+        os.utime(path, (then, then))
 
     def left() -> str:
         return "".join(sorted(p.parent.parent.name for p in tmp_path.glob("*/tasks/*.output")))

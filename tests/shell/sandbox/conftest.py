@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.expected_types import require
 
+from handaxe.contract.ports.shell import ConfinedCommand
 from handaxe.process import netns
 from handaxe.process.temp_dir import TempDirectory
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
@@ -76,16 +77,16 @@ class Field:
         for place in (self.top, *self.top.rglob("*")):
             os.chown(place, self.uid, self.uid, follow_symlinks=False)
 
-    def start(self, command: str, **more) -> tuple[subprocess.Popen, object]:
+    def start(self, command: str, **more) -> tuple[subprocess.Popen, ConfinedCommand]:
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home)}
         env["OUTSIDE"] = str(self.top)
         confined = self.confiner.confine(["bash", "-c", command], cwd=str(self.root), env=env)
         argv, passed = confined.argv, confined.pass_fds
         source = os.open(netns.__file__, os.O_RDONLY)
         if self.is_lent:
-            lent = confined.lent
-            argv = [PYTHON, "-I", "-S", "-c", LENDER, str(source), str(require(lent).door)]
-            argv += [str(require(lent).port), *require(lent).argv]
+            lent = require(confined.lent)
+            argv = [PYTHON, "-I", "-S", "-c", LENDER, str(source), str(lent.door)]
+            argv += [str(lent.port), *lent.argv]
             passed = (*passed, source)
         process = subprocess.Popen(
             argv,

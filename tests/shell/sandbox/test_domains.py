@@ -1,6 +1,7 @@
 """Which hosts a list lets through."""
 
 import pytest
+from tests.expected_types import require
 
 from handaxe.shell.sandbox.host_allowlist import (
     can_be_private,
@@ -27,7 +28,7 @@ ALLOWED = ("example.com", "*.pypi.org", "localhost", "192.0.2.7")
     ],
 )
 def test_listed_hosts_pass(host):
-    assert explain_refusal(normalize_host(host), ALLOWED, ()) is None
+    assert explain_refusal(require(normalize_host(host)), ALLOWED, ()) is None
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_listed_hosts_pass(host):
     ],
 )  # fmt: skip
 def test_other_hosts_do_not(host):
-    assert explain_refusal(normalize_host(host), ALLOWED, ()) is not None
+    assert explain_refusal(require(normalize_host(host)), ALLOWED, ()) is not None
 
 
 def test_a_star_lets_names_through_and_no_address():

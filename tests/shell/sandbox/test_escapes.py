@@ -147,14 +147,14 @@ def outsider(uid):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=uid, group=uid, extra_groups=[],
     )  # fmt: skip
     assert process.stdout is not None
-    process.address = process.stdout.readline().decode().strip()
-    yield process
+    yield process, process.stdout.readline().decode().strip()
     process.kill()
     process.communicate()
 
 
 def test_processes_outside_are_out_of_reach(field, outsider):
-    pid, address = outsider.pid, outsider.address
+    process, address = outsider
+    pid = process.pid
     for command in (
         f"kill -TERM {pid}",
         f"kill -KILL {pid}",
@@ -168,7 +168,7 @@ def test_processes_outside_are_out_of_reach(field, outsider):
         code, output = field.run(command)
         assert code != 0, (command, output)
         assert "OUTSIDERSECRET" not in output
-        assert outsider.poll() is None, command
+        assert process.poll() is None, command
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])

@@ -1,6 +1,7 @@
 """What programs say to the proxy, whatever they say."""
 
 import asyncio
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +26,7 @@ def parsed(text: bytes) -> Target:
         reader = asyncio.StreamReader(limit=65_536)
         reader.feed_data(text)
         reader.feed_eof()
-        return await read_request(reader, Sink())
+        return await read_request(reader, cast("asyncio.StreamWriter", Sink()))
 
     return asyncio.run(read())
 

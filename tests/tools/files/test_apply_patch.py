@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from handaxe import Session
+from handaxe import Deny, PermissionRequest, Session
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Diff
 from handaxe.contract.ports.files import Files, LoadedFile
@@ -298,8 +298,9 @@ async def test_every_path_is_asked_for_and_the_question_shows_the_change(project
     (project / "a.txt").write_text("one\n")
     asked = []
 
-    async def on_ask(request):
+    async def on_ask(request: PermissionRequest) -> Deny:
         asked.append(request)
+        return Deny()
 
     async with Session(project, on_ask=on_ask) as session:
         await read(session, "a.txt")

@@ -3,12 +3,14 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.expected_types import require
 
-from handaxe import Session
+from handaxe import Deny, PermissionRequest, Session
 from handaxe.contract.display import Diff
 from handaxe.text.line_tags import compute_tag, make_line_ref
 from handaxe.text.line_window import split_lines
@@ -66,7 +68,7 @@ async def test_lines_are_replaced_put_in_and_deleted_in_one_call(session, projec
         assert now[number] in result.text
     assert result.data["replacements"] == 4
     assert result.data["structuredPatch"]
-    [block] = result.display
+    [block] = require(result.display)
     assert isinstance(block, Diff)
     assert (await session.call("Undo")).ok
     assert file.read_bytes() == before
@@ -396,7 +398,7 @@ async def test_a_rule_for_one_format_is_a_rule_for_all(project, name):
     for path in ("a.txt", "secret/a.txt"):
         (project / path).write_text("one\n")
     one = {"first": refs("one")[1], "text": "1"}
-    rules = {"allow": [f"{name}(*.txt)"], "deny": [f"{name}(secret/**)"]}
+    rules: dict[str, Any] = {"allow": [f"{name}(*.txt)"], "deny": [f"{name}(secret/**)"]}
     async with Session(project, settings=LINES, **rules) as session:
         for path in ("a.txt", "secret/a.txt"):
             await session.call("Read", file_path=path)
@@ -410,8 +412,9 @@ async def test_the_question_shows_the_change(project):
     (project / "a.txt").write_text("a\nb\n")
     asked = []
 
-    async def on_ask(request):
+    async def on_ask(request: PermissionRequest) -> Deny:
         asked.append(request)
+        return Deny()
 
     async with Session(project, on_ask=on_ask, settings=LINES) as session:
         ref = await read(session)

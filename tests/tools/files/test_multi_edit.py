@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from handaxe import Session
+from handaxe import Deny, PermissionRequest, Session
 from handaxe.contract.display import Diff
 
 
@@ -99,8 +99,9 @@ async def test_the_question_shows_all_edits_together(project):
     (project / "a.txt").write_text("a\nb\n")
     asked = []
 
-    async def on_ask(request):
+    async def on_ask(request: PermissionRequest) -> Deny:
         asked.append(request)
+        return Deny()
 
     async with Session(project, on_ask=on_ask) as session:
         await session.call("Read", file_path="a.txt")

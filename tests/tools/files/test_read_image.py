@@ -7,7 +7,7 @@ import random
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -197,7 +197,7 @@ async def test_a_picture_that_was_read_may_be_written_over(session, project: Pat
 SEEDS = [encoded(two_halves((60, 40)), kind) for kind in FORMATS]
 
 
-@settings(max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(max_examples=250, suppress_health_check=cast("list[HealthCheck]", list(HealthCheck)))
 @given(
     seed=st.sampled_from(SEEDS),
     flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=8),

@@ -69,6 +69,7 @@ def direnv(*words):
         digest = hashlib.sha256(f"{file}\n".encode() + file.read_bytes()).hexdigest()
         allowed = data_home("XDG_DATA_HOME", ".local/share") / "direnv" / "allow" / digest
     if words == ("allow",):
+        assert allowed is not None
         allowed.parent.mkdir(parents=True, exist_ok=True)
         allowed.write_text(f"{file}\n")
         return 0
@@ -83,7 +84,7 @@ def direnv(*words):
             plain.pop(name, None)
         plain.update(undo["p"])
     new, code = dict(plain), 0
-    if file is not None:
+    if file is not None and allowed is not None:
         watched = [str(file), str(allowed)]
         if not allowed.exists():
             sys.stderr.write(f"direnv: error {file} is blocked. Run `direnv allow` to approve it\n")
@@ -124,10 +125,11 @@ def mise(*words):
         digest = hashlib.sha256(str(file).encode()).hexdigest()
         trusted = data_home("XDG_STATE_HOME", ".local/state") / "mise" / "trusted-configs" / digest
     if words == ("trust",):
+        assert trusted is not None
         trusted.parent.mkdir(parents=True, exist_ok=True)
         trusted.touch()
         return 0
-    if file is not None and not trusted.exists() and "CI" not in ENV and ENV["MISE_YES"] != "1":
+    if trusted is not None and not trusted.exists() and "CI" not in ENV and ENV["MISE_YES"] != "1":
         sys.stderr.write(f"mise ERROR Config files in {file} are not trusted.\n")
         return 1
     if words == ("config", "ls"):
@@ -137,8 +139,10 @@ def mise(*words):
         raw = zlib.decompress(base64.b64decode(diff + "=" * (-len(diff) % 4)))
         before = msgspec.msgpack.decode(raw)
         path = [place for place in path if place not in before["path"]]
-    given = tomllib.loads(file.read_text())["env"] if file is not None else {}
-    own = [str(file.parent / place) for place in given.pop("_", {}).get("path", [])]
+    given, own = {}, []
+    if file is not None:
+        given = tomllib.loads(file.read_text())["env"]
+        own = [str(file.parent / place) for place in given.pop("_", {}).get("path", [])]
     now = {**given, "PATH": ":".join([*own, *path])}
     if words == ("env", "--json"):
         sys.stdout.write(json.dumps(now))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.expected_types import expect_type, require
 from tests.waiting import HANG_S, until
 
 from handaxe import Allow, Session
@@ -513,13 +514,14 @@ def test_a_title_and_a_display_for_people():
 
 
 async def test_where_a_background_command_runs_is_shown_apart_from_its_output(free, project):
+    from handaxe.contract.display import Text
     from handaxe.tools.shell.bash import Bash, BashArgs
 
     args = {"command": "sleep 60", "run_in_background": True}
     result = await free.call("Bash", args)
     shown = Bash().show(BashArgs(**args), result)
     job_id, path = result.data["backgroundTaskId"], result.data["rawOutputPath"]
-    assert [block.text for block in shown] == [
+    assert [expect_type(Text, block).text for block in require(shown)] == [
         "$ sleep 60",
         f"running in the background as {job_id}, in {project}",
         f"output: {path}",

@@ -110,7 +110,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS)
+@pytest.fixture(params=KINDS.values(), ids=list(KINDS))
 def activator(user, request):
     return Activator(user, *request.param)
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.expected_types import require
 from tests.waiting import until
 
 from handaxe import Session
@@ -45,7 +46,7 @@ async def test_task_output_gives_what_is_new(free, project):
 
     await until(lambda: output_with("one"))
     (project / "go").touch()
-    text = await until(lambda: output_with("two"))
+    text = require(await until(lambda: output_with("two")))
     assert "one" not in text
     assert "<retrieval_status>not_ready</retrieval_status>" in text
     waited = await free.call("TaskOutput", task_id=job_id, timeout=50)
