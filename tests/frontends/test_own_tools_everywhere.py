@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.expected_types import expect_type
 from tests.frontends.terminals import Terminal
 
 from handaxe import Session
@@ -179,13 +180,13 @@ async def in_mcp(place: Place) -> str:
     words = ["-m", "handaxe", "mcp", "--tools-from", str(place.tools)]
     server = StdioServerParameters(command=sys.executable, args=words, cwd=place.project, env=env)
 
-    async def answer(_: object, params: Any) -> Any:
-        given = FILLED if params.message == "Which one?" else {"answer": "once"}
+    async def answer(context: object, params: Any) -> Any:
+        given: Any = FILLED if params.message == "Which one?" else {"answer": "once"}
         return types.ElicitResult(action="accept", content=given)
 
     async with Client(server, elicitation_callback=answer) as client:
         results = [await client.call_tool(name, given) for name, given in CALLS]
-    return "\n".join(result.content[0].text for result in results)
+    return "\n".join(expect_type(types.TextContent, result.content[0]).text for result in results)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from measure import processes_below, resident_mb
+from bench.measure import processes_below, resident_mb
 from tests.faults.undo_model import find_leftovers
 from tests.undo.undoable import NOTEBOOK, in_a_process
 

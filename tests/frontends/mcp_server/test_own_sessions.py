@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import msgspec
 import pytest
 from mcp import Client, StdioServerParameters
+from tests.expected_types import expect_type
 from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, RawClient
 
 from handaxe import (
@@ -92,12 +94,10 @@ async def test_the_official_client_uses_the_tools_and_objects_of_a_program(proje
     )
     told: list[Any] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
+    async def report(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    async def fill_in(_: object, params: Any) -> Any:
-        import mcp_types as types
-
+    async def fill_in(context: object, params: Any) -> Any:
         assert params.message == "How many?"
         assert set(params.requested_schema["properties"]) == {"count", "gift"}
         return types.ElicitResult(action="accept", content={"count": 3})
@@ -105,8 +105,8 @@ async def test_the_official_client_uses_the_tools_and_objects_of_a_program(proje
     async with Client(program, elicitation_callback=fill_in, mode="legacy") as client:
         listed = {one.name for one in (await client.list_tools()).tools}
         assert listed == {"Read", "order"}
-        result = await client.call_tool("order", {"what": "apples"}, progress_callback=progress)
-    assert result.content[0].text == "3 apples from the corner shop"
+        result = await client.call_tool("order", {"what": "apples"}, progress_callback=report)
+    assert expect_type(types.TextContent, result.content[0]).text == "3 apples from the corner shop"
     assert told == ["done: 1, total: 1"]
 
 

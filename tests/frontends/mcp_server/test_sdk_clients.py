@@ -13,7 +13,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from tests.expected_types import require
+from tests.expected_types import expect_type, require
 from tests.frontends.mcp_server.raw_client import blueprint_of, stopped
 from tests.waiting import HANG_S, blocked_until, until
 
@@ -64,7 +64,7 @@ async def client_of(address, **options):
         yield client
 
 
-async def yes(_context, params):
+async def yes(context, params):
     assert params.requested_schema["properties"]["answer"]["enum"]
     return types.ElicitResult(action="accept", content={"answer": "once"})
 
@@ -77,7 +77,7 @@ async def test_the_sdk_drives_the_server_on_stdio(project, mode):
         listed = await client.list_tools()
         assert {"Read", "Edit", "Grep"} <= {tool.name for tool in listed.tools}
         read = await client.call_tool("Read", {"file_path": "a.py"})
-        assert read.content[0].text == "     1→x = 1"
+        assert expect_type(types.TextContent, read.content[0]).text == "     1→x = 1"
         change = {"file_path": "a.py", "old_string": "1", "new_string": "2"}
         edited = await client.call_tool("Edit", change)
         assert not edited.is_error
