@@ -2,7 +2,7 @@
 
 import ast
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -35,7 +35,7 @@ def shorten(path: Path) -> str:
 
 
 @contextmanager
-def without_collector() -> Iterator[None]:
+def without_collector() -> Generator[None]:
     """No garbage collection, which would look through all earlier trees again and again."""
     enabled = gc.isenabled()
     gc.disable()

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.expected_types import expect_type, require
 from tests.models.talk import events_of
 from tests.waiting import HANG_S
 
@@ -47,7 +48,7 @@ def served():
     assert child.stdin is not None
     assert child.stdout is not None
     # The package is never imported: it holds the weights and asks for a second engine.
-    (place,) = WEIGHTS.submodule_search_locations
+    (place,) = require(require(WEIGHTS).submodule_search_locations)
     (weights,) = Path(place).glob("*.gguf")
     child.stdin.write(f'{{"weights": "{weights}", "token": "secret", "context": 1024}}\n')
     child.stdin.flush()
