@@ -103,7 +103,7 @@ async def test_an_agents_message_stays_in_its_frame(project: Path):
 
     def answer(request: ModelRequest):
         if get_text(request.messages[0].content[0]) == "Do it.":
-            if "hears it as soon as" in str(request.messages):
+            if "gets the message when" in str(request.messages):
                 said.set()
                 return says(EVERYTHING)
             return calls(("m1", "SendMessage", {"to": "main", "message": EVERYTHING}))

@@ -747,7 +747,7 @@ async def test_an_agent_can_speak_to_the_sessions_own(session: Session):
 
     def answer(request: ModelRequest):
         if get_text(request.messages[0].content[0]) == "Do it.":
-            if "hears it as soon as" in str(request.messages):
+            if "gets the message when" in str(request.messages):
                 said.set()
                 return says("Done.")
             return calls(("m1", "SendMessage", {"to": "main", "message": "I found a bug."}))
