@@ -9,6 +9,7 @@ from players import Player, calls, says
 from tests.agent.memory.test_nested_memory import texts
 
 from handaxe import Agent, Session
+from handaxe.undo import journal
 
 WRITE = ("w1", "Write", {"file_path": "new.txt", "content": "mine\n"})
 TOLD = "The user took back changes by undo or redo"
@@ -79,7 +80,7 @@ async def test_what_the_model_undid_itself_it_knows(project: Path):
 
 
 async def test_a_full_part_of_the_journal_hides_no_undo(project: Path, monkeypatch):
-    monkeypatch.setattr("handaxe.undo.journal.PART_BYTES", 1)
+    monkeypatch.setattr(journal, "PART_BYTES", 1)
     async with open_session(project) as session:
         model = Player(calls(WRITE), says("Done."), says("I see."))
         agent = Agent(model, session)

@@ -10,6 +10,7 @@ from tests.models.serving import Reply, model_server
 from tests.waiting import until
 
 from handaxe import Agent, Session
+from handaxe.agent import model_hooks
 from handaxe.contract.events import HookRan
 from handaxe.models.scripted import ModelScript, ScriptedModel, parse_script
 
@@ -166,7 +167,7 @@ async def test_an_agent_hook_does_not_ask_itself(project: Path):
 
 
 async def test_an_agent_that_never_answers_ends_after_its_turns(project: Path, monkeypatch):
-    monkeypatch.setattr("handaxe.agent.model_hooks.MAX_TURNS", 2)
+    monkeypatch.setattr(model_hooks, "MAX_TURNS", 2)
     looking = [called("Glob", "judge", pattern=f"{n}*") for n in range(9)]
     async with at_work(
         project, scripted(*looking, said("Done.")), {"Stop": verdict("agent")}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hostile_places import as_nobody, mounted
 
+from handaxe.disk import locks
 from handaxe.disk.atomic import (
     DiskWriteFailed,
     Intent,
@@ -191,7 +192,7 @@ def test_recovery_forgets_a_file_that_is_gone_and_reports_what_it_cannot_do(plac
 
 
 def test_recovery_does_not_disturb_a_writer(place: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("handaxe.disk.locks.WAIT_S", 0.05)
+    monkeypatch.setattr(locks, "WAIT_S", 0.05)
     file, _ = _twins(place)
 
     with InPlaceJournal(place / "j")(_intent(file, b"old", b"new")), pytest.raises(LockTimeout):

@@ -11,8 +11,10 @@ from tests.holding import open_descriptors
 from tests.waiting import HANG_S, blocked_until, is_alive, number_in, until
 
 from handaxe.contract.ports.hooks import HookCommand, HookRequest, HookUnreachable
+from handaxe.hooks import command_process
 from handaxe.hooks.command_process import MAX_STDERR_BYTES, MAX_STDOUT_BYTES
 from handaxe.hooks.local_runner import LocalHookPrograms
+from handaxe.process import process_tags
 from handaxe.process.child_environment import clean_environment
 
 
@@ -126,7 +128,7 @@ async def test_a_program_that_ends_when_told_to_may_clean_up(programs, tmp_path)
 async def test_a_child_that_lives_on_does_not_hold_the_result_and_is_ended(
     programs, tmp_path, monkeypatch, few
 ):
-    monkeypatch.setattr("handaxe.process.process_tags._FEW", few)
+    monkeypatch.setattr(process_tags, "_FEW", few)
     line = "echo said; setsid sleep 600 & echo $! > daemon; sleep 600 & echo $! > child"
     end = await programs.run(command(line, cwd=tmp_path), b"")
     assert (end.exit_code, end.stdout) == (0, b"said\n")
@@ -150,7 +152,7 @@ async def test_cancelling_ends_a_tree_that_is_deaf(programs, tmp_path):
 async def test_the_end_of_a_program_is_seen_without_help_of_the_system(
     programs, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("handaxe.hooks.command_process._open_exit_event", lambda pid: None)
+    monkeypatch.setattr(command_process, "_open_exit_event", lambda pid: None)
     line = "cat; setsid sleep 600 & exit 3"
     end = await programs.run(command(line, cwd=tmp_path, timeout_s=1e12), b"x")
     assert (end.exit_code, end.stdout) == (3, b"x")

@@ -9,6 +9,7 @@ from tests.waiting import HANG_S, until
 
 from handaxe.contract.decision import Allow, Ask, Deny
 from handaxe.contract.ports.hooks import HookUnreachable
+from handaxe.hooks import dispatcher
 from handaxe.hooks.config import ARGUMENTS, read_hooks
 from handaxe.hooks.external import HookPolicy
 from handaxe.hooks.local_runner import LocalHookPrograms
@@ -226,8 +227,8 @@ async def test_a_background_hook_may_ask_to_be_heard():
 
 
 async def test_background_hooks_are_bounded_and_ended_at_the_close(monkeypatch):
-    monkeypatch.setattr("handaxe.hooks.dispatcher.MAX_WAITING", 2)
-    monkeypatch.setattr("handaxe.hooks.dispatcher.GRACE_S", 0.2)
+    monkeypatch.setattr(dispatcher, "MAX_WAITING", 2)
+    monkeypatch.setattr(dispatcher, "GRACE_S", 0.2)
     line = shell("sleep 600", **{"async": True})
     bench = Bench({"PostToolUse": [{"hooks": [line]}]})
     for _ in range(15):

@@ -17,6 +17,7 @@ from handaxe.app.slash_commands import expand_prompt
 from handaxe.app.tool_listing import get_data_schema
 from handaxe.contract.events import CallProgress, McpServerChanged
 from handaxe.contract.faults import SetupError
+from handaxe.mcp import server as server_module
 
 THIN = str(Path(__file__).with_name("thin_server.py"))
 
@@ -453,7 +454,7 @@ async def test_a_reconnect_can_be_asked_for(bench):
 @pytest.fixture
 def fails_while(tmp_path, monkeypatch) -> tuple[Path, dict[str, Any]]:
     """A file, and a server that does not start while it is there."""
-    monkeypatch.setattr("handaxe.mcp.server.FRESH_S", 0.0)
+    monkeypatch.setattr(server_module, "FRESH_S", 0.0)
     flag = tmp_path / "flag"
     flag.touch()
     script = f"[ ! -e {flag} ] || {{ echo no config >&2; exit 3; }}; exec {sys.executable} {THIN}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.expected_types import require
 
+from handaxe.process import temp_dir
 from handaxe.process.temp_dir import TempDirectory, remove_stale_directories
 
 HOLDER = """
@@ -23,7 +24,7 @@ time.sleep(600)
 @pytest.fixture(autouse=True)
 def no_youth(monkeypatch):
     """A change of the clock cannot be had, so the limit is moved instead."""
-    monkeypatch.setattr("handaxe.process.temp_dir._NEW_S", -10.0)
+    monkeypatch.setattr(temp_dir, "_NEW_S", -10.0)
 
 
 def holder(place: Path) -> tuple[subprocess.Popen, Path]:
@@ -49,7 +50,7 @@ def test_what_is_held_stays_and_what_a_killed_process_left_goes(tmp_path):
 
 
 def test_a_young_one_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr("handaxe.process.temp_dir._NEW_S", 3600.0)
+    monkeypatch.setattr(temp_dir, "_NEW_S", 3600.0)
     (tmp_path / "handaxe-preview-x").mkdir()
     assert remove_stale_directories(str(tmp_path)) == 0
 

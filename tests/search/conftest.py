@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from handaxe.search.local_search import LocalSearch
+from handaxe.search.rg import fallback
+from handaxe.search.walk import unchanged_paths
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,10 +20,10 @@ def search() -> LocalSearch:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
     """A second look comes to its end however busy the machine is."""
-    monkeypatch.setattr("handaxe.search.rg.fallback.LOOK_S", 30)
+    monkeypatch.setattr(fallback, "LOOK_S", 30)
 
 
 @pytest.fixture
 def settled(monkeypatch):
     """New files count as old ones: what was found in them is not looked at again."""
-    monkeypatch.setattr("handaxe.search.walk.unchanged_paths.MARGIN_NS", -60_000_000_000)
+    monkeypatch.setattr(unchanged_paths, "MARGIN_NS", -60_000_000_000)

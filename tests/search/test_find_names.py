@@ -8,6 +8,7 @@ from search_tree import glob, names, opened_path, plant
 from handaxe.contract.faults.search import RipgrepFailed
 from handaxe.contract.ports.search import BadQuery
 from handaxe.search.local_search import LocalSearch
+from handaxe.search.walk import tree_scan
 
 SEARCH = LocalSearch()
 
@@ -16,7 +17,7 @@ SEARCH = LocalSearch()
 def way(request, monkeypatch) -> str:
     """Which way a tree is read: without ripgrep only if it is small."""
     if request.param == "ripgrep":
-        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", -1)
+        monkeypatch.setattr(tree_scan, "SMALL_TREE", -1)
     return request.param
 
 
@@ -181,7 +182,7 @@ async def test_directories_that_cannot_be_read_are_counted(tmp_path):
 
 async def test_a_large_tree_with_many_ignored_files_gives_the_same_names(tmp_path, monkeypatch):
     """What ripgrep says about each of them takes too long, so they are only counted."""
-    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", -1)
+    monkeypatch.setattr(tree_scan, "SMALL_TREE", -1)
     plant(tmp_path, {f"d{n}/{n}.log": "" for n in range(400)})
     plant(tmp_path, {".gitignore": "*.log\nbuild/\n!keep.log\n", "a.py": "", "keep.log": ""})
     plant(tmp_path, {"build/b.log": ""})
@@ -195,7 +196,7 @@ async def test_a_large_tree_with_many_ignored_files_gives_the_same_names(tmp_pat
 
 
 async def test_a_broken_ripgrep_is_a_fault(tmp_path, monkeypatch):
-    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", -1)
+    monkeypatch.setattr(tree_scan, "SMALL_TREE", -1)
     program = tmp_path / "bin/rg"
     plant(tmp_path, {"bin/rg": "#!/bin/sh\necho ripgrep 99.0.0; echo oh no >&2; exit ${2:+139}\n"})
     program.chmod(0o755)

@@ -6,7 +6,11 @@ import shutil
 import pytest
 from search_tree import glob, grep, lines, names, opened_path, plant
 
+from handaxe.search.deadline import SearchDeadline
 from handaxe.search.local_search import LocalSearch
+from handaxe.search.rg import exclusion_probe, fallback, ripgrep
+from handaxe.search.rg.fallback import FallbackSearch
+from handaxe.search.walk import ignored_survey, tree_scan
 
 RIPGREP = LocalSearch()
 TREE = {
@@ -167,9 +171,9 @@ class TestLargeTrees:
 
     @pytest.fixture(autouse=True)
     def _nothing_is_small(self, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
-        monkeypatch.setattr("handaxe.search.rg.exclusion_probe.QUIET_BYTES", 0)
-        monkeypatch.setattr("handaxe.search.rg.fallback.SURVEY_S", 30)
+        monkeypatch.setattr(tree_scan, "SMALL_TREE", 0)
+        monkeypatch.setattr(exclusion_probe, "QUIET_BYTES", 0)
+        monkeypatch.setattr(fallback, "SURVEY_S", 30)
 
     async def test_what_would_take_long_to_count_is_counted_in_part_or_not_at_all(self, tmp_path):
         plant(tmp_path, {"deep/c.py": "hay\n", "deep/d.log": "", **TREE})
@@ -207,14 +211,14 @@ class TestLargeTrees:
     async def test_binary_files_are_not_looked_at_where_that_would_take_long(
         self, tmp_path, monkeypatch
     ):
-        monkeypatch.setattr("handaxe.search.rg.fallback.LOOK_S", 0)
+        monkeypatch.setattr(fallback, "LOOK_S", 0)
         plant(tmp_path, {"a.bin": b"\0needle"})
 
         assert (await grep(RIPGREP, tmp_path, "needle")).elsewhere == []
 
     async def test_a_survey_that_was_cut_short_says_at_least(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.search.rg.fallback.SURVEY_S", 0)
-        monkeypatch.setattr("handaxe.search.rg.fallback.SURVEY_SHARE", 0)
+        monkeypatch.setattr(fallback, "SURVEY_S", 0)
+        monkeypatch.setattr(fallback, "SURVEY_SHARE", 0)
         plant(tmp_path, {".gitignore": "*.log\n", "a.log": "needle\n", "b/c/d/e.log": "needle\n"})
 
         found = await grep(RIPGREP, tmp_path, "needle")
@@ -224,7 +228,7 @@ class TestLargeTrees:
         assert (found.skipped.ignored, found.skipped.ignored_is_least) == (1, True)
 
     async def test_too_many_ignored_entries_are_searched_in_part(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.ignored_survey.MAX_TARGETS", 3)
+        monkeypatch.setattr(ignored_survey, "MAX_TARGETS", 3)
         plant(tmp_path, {".gitignore": "*.log\n", **{f"{n}.log": "needle\n" for n in range(5)}})
 
         found = await grep(RIPGREP, tmp_path, "needle")
@@ -238,7 +242,7 @@ class TestLargeQuietTrees:
 
     @pytest.fixture(autouse=True)
     def _nothing_is_small(self, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
+        monkeypatch.setattr(tree_scan, "SMALL_TREE", 0)
 
     @pytest.mark.parametrize("mode", ["files", "content", "count"])
     async def test_everything_but_links_is_counted(self, tmp_path, mode):
@@ -274,7 +278,7 @@ class TestLargeQuietTrees:
         assert (found.elsewhere, found.skipped.binary) == ([], 0)
 
     async def test_a_second_look_goes_to_all_that_ripgrep_told_of(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.search.rg.fallback.FallbackSearch._list_ignored", None)
+        monkeypatch.setattr(FallbackSearch, "_list_ignored", None)
         far = {
             "a/b/c/d/.ignore": "e\nf\ng\n",
             "a/b/c/d/e/x": "needle\n" * 2,
@@ -302,7 +306,7 @@ async def test_a_tree_with_much_to_tell_of_gets_the_same_answer_every_time(
     tmp_path, monkeypatch, small_tree, mode
 ):
     """The first time ripgrep is asked, and broken off once it has said too much."""
-    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", small_tree)
+    monkeypatch.setattr(tree_scan, "SMALL_TREE", small_tree)
     plant(tmp_path, {**TREE, **{f"many/{number}.bin": b"\0" for number in range(600)}})
     search = LocalSearch()
 
@@ -318,7 +322,7 @@ async def test_with_a_filter_binary_files_are_counted_only_among_few(tmp_path, m
     plant(tmp_path, TREE)
     assert (await grep(LocalSearch(), tmp_path, "hay", glob="*.py")).skipped.binary == 1
 
-    monkeypatch.setattr("handaxe.search.rg.exclusion_probe.MAX_FILTERED", 5)
+    monkeypatch.setattr(exclusion_probe, "MAX_FILTERED", 5)
     for query, ignored in (({"glob": "*.py"}, 1), ({"file_type": "py"}, 2)):
         skipped = (await grep(LocalSearch(), tmp_path, "hay", **query)).skipped
         assert (skipped.ignored, skipped.binary, skipped.links) == (ignored, None, 0)
@@ -356,7 +360,7 @@ class TestChangedTrees:
         assert await self.counts(search, root) == (ignored, links)
 
     async def test_it_may_grow_and_shrink(self, search, root, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 200)
+        monkeypatch.setattr(tree_scan, "SMALL_TREE", 200)
         many = {f"deep/er/{number}": "hay\n" for number in range(300)}
         assert await self.counts(search, root) == (3, 0)
         for _ in range(2):
@@ -367,7 +371,7 @@ class TestChangedTrees:
 
     async def test_out_of_time_does_not_mean_large(self, search, root, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr("handaxe.search.deadline.SearchDeadline.is_over", lambda _: True)
+            patch.setattr(SearchDeadline, "is_over", lambda _: True)
             assert await self.counts(search, root) == (3, None)
 
         assert await self.counts(search, root) == (3, 0)
@@ -405,8 +409,8 @@ async def test_a_page_is_the_same_whichever_run_finds_it(tmp_path, monkeypatch, 
     begin = query.get("offset", 0)
     end = begin + query.get("limit", 250)
 
-    monkeypatch.setattr("handaxe.search.rg.ripgrep.GLANCE_S", 0)
-    monkeypatch.setattr("handaxe.search.rg.ripgrep.SORTED_SHARE", share)
+    monkeypatch.setattr(ripgrep, "GLANCE_S", 0)
+    monkeypatch.setattr(ripgrep, "SORTED_SHARE", share)
     found = await grep(RIPGREP, tmp_path, "needle", mode="content", **query)
 
     assert lines(found, tmp_path) == lines(whole, tmp_path)[begin:end]

@@ -18,6 +18,7 @@ from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.local_search import LocalSearch
 from handaxe.search.rg import rg_binary as program
+from handaxe.search.rg import ripgrep
 from handaxe.search.rg.rg_binary import find_ripgrep
 from handaxe.search.rg.ripgrep import Ripgrep
 from handaxe.search.walk.root import SearchPlace
@@ -205,7 +206,7 @@ def test_a_long_search_gives_the_same_lines_as_a_short_one(tmp_path, monkeypatch
     for query in queries:
         short = answer(RG, root, mode="content", **query)
         with monkeypatch.context() as patched:
-            patched.setattr("handaxe.search.rg.ripgrep.GLANCE_S", 0.0)
+            patched.setattr(ripgrep, "GLANCE_S", 0.0)
             long = answer(RG, root, mode="content", **query)
         assert (long.lines, long.has_more) == (short.lines, short.has_more)
 

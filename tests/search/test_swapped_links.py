@@ -8,6 +8,7 @@ from link_swapper import swapping
 from search_tree import plant
 
 from handaxe.contract.ports.search import NameQuery, TextQuery
+from handaxe.search.walk import tree_scan
 
 TRIES = 12
 
@@ -69,7 +70,7 @@ async def test_the_file_that_is_named_is_the_one_that_is_searched(search, tmp_pa
 @pytest.mark.parametrize("small_tree", [3_000, -1])
 @pytest.mark.parametrize("what", ["directory", "ancestor"])
 async def test_names_from_outside_are_never_listed(search, tmp_path, monkeypatch, what, small_tree):
-    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", small_tree)
+    monkeypatch.setattr(tree_scan, "SMALL_TREE", small_tree)
     root, one, link = race(tmp_path, what)
     (tmp_path / "outside/only_outside.md").write_text("")
     (tmp_path / "outside/deep/only_outside.md").write_text("")

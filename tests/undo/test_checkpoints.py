@@ -17,8 +17,11 @@ from handaxe.contract.faults.undo import NotRecorded, PrunedCall, UndoConflict
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.disk.append_log import scan
 from handaxe.disk.atomic import replace
+from handaxe.undo import directory_trees
+from handaxe.undo import journal as journal_module
 from handaxe.undo.checkpoints import DiskCheckpoints
 from handaxe.undo.content_store import ContentStore
+from handaxe.undo.directory_trees import list_descendants
 from handaxe.undo.history import JournalHistory
 from handaxe.undo.in_place import SharedContentGuard, repair_in_place
 from handaxe.undo.journal import UndoJournal
@@ -371,9 +374,10 @@ async def test_names_that_are_no_utf_8_are_put_back(server_session, project):
 
 
 async def test_a_tree_too_big_to_remember_is_named(server_session, project, monkeypatch):
-    monkeypatch.setattr("handaxe.undo.directory_trees.MAX_FILES", 3)
+    monkeypatch.setattr(directory_trees, "MAX_FILES", 3)
     monkeypatch.setattr(
-        "handaxe.undo.directory_trees.list_descendants.__kwdefaults__",
+        list_descendants,
+        "__kwdefaults__",
         {"max_files": 3, "max_bytes": 99},
     )
     for number in range(5):
@@ -454,7 +458,7 @@ async def test_a_torn_record_is_skipped_and_said(server_session, project):
 
 
 async def test_a_full_part_is_closed_and_still_read(server_session, project, monkeypatch):
-    monkeypatch.setattr("handaxe.undo.journal.PART_BYTES", 1000)
+    monkeypatch.setattr(journal_module, "PART_BYTES", 1000)
     other = Desk(server_session.home)
     for number in range(6):
         writer = server_session if number % 2 else other

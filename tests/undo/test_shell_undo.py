@@ -7,6 +7,7 @@ import sys
 import pytest
 from tests.undo.commanding import open_session, run, whole_tree
 
+from handaxe.undo.snapshot import tree as tree_module
 from handaxe.undo.snapshot.tree import Tree
 
 COMMANDS = {
@@ -278,7 +279,7 @@ async def test_the_data_directory_in_a_project_is_not_part_of_it(tree):
 
 
 async def test_without_watches_every_look_is_a_whole_one(tree, tmp_path, monkeypatch):
-    monkeypatch.setattr("handaxe.undo.snapshot.tree.can_be_watched", lambda _place: False)
+    monkeypatch.setattr(tree_module, "can_be_watched", lambda _place: False)
     before = whole_tree(tree)
     async with open_session(tree, tmp_path / "home") as session:
         await run(session, tree, "touch -r a.txt ref; printf 'ONE\n' > a.txt; touch -r ref a.txt")

@@ -9,6 +9,7 @@ import pytest
 from handaxe.config.settings import Settings, ShellOptions
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.shell.exec.capture import OutputCapture
+from handaxe.shell.exec.environment import shell_snapshot
 from handaxe.shell.exec.environment.command_environment import UNATTENDED, build_command_environment
 from handaxe.shell.exec.factory import TASKS, create_shell
 from handaxe.shell.exec.retention import prune_outputs
@@ -64,7 +65,7 @@ async def test_without_a_snapshot_start_up_files_are_not_read(tmp_path, home):
 
 
 async def test_start_up_files_that_never_end_cost_only_the_snapshot(tmp_path, home, monkeypatch):
-    monkeypatch.setattr("handaxe.shell.exec.environment.shell_snapshot.CAPTURE_S", 0.3)
+    monkeypatch.setattr(shell_snapshot, "CAPTURE_S", 0.3)
     (home / ".bashrc").write_text("sleep 600")
     inherited = {**os.environ, "HOME": str(home)}
     shell = create_shell(

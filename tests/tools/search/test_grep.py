@@ -8,6 +8,8 @@ import pytest
 
 from handaxe import Session
 from handaxe.contract.ports.search import FileMatch, TextFound
+from handaxe.search.rg import exclusion_probe
+from handaxe.search.walk import tree_scan
 from handaxe.tools.search.grep_output import SearchOutput
 
 
@@ -266,8 +268,8 @@ async def test_a_human_sees_lists_and_tables(session, project):
 async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
     session, project, monkeypatch
 ):
-    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
-    monkeypatch.setattr("handaxe.search.rg.exclusion_probe.QUIET_BYTES", 0)
+    monkeypatch.setattr(tree_scan, "SMALL_TREE", 0)
+    monkeypatch.setattr(exclusion_probe, "QUIET_BYTES", 0)
     for limit in ("SURVEY_S", "SURVEY_SHARE", "LOOK_S"):
         monkeypatch.setattr(f"handaxe.search.rg.fallback.{limit}", 0)
     plant(project, {"a/b/c": "bar\n"})
@@ -293,8 +295,8 @@ async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
 async def test_ignored_entries_near_the_root_of_a_large_tree_are_told(
     session, project, monkeypatch
 ):
-    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
-    monkeypatch.setattr("handaxe.search.rg.exclusion_probe.QUIET_BYTES", 0)
+    monkeypatch.setattr(tree_scan, "SMALL_TREE", 0)
+    monkeypatch.setattr(exclusion_probe, "QUIET_BYTES", 0)
     plant(project, {".gitignore": "dist/\n*.log\n", "dist/x": "", "y.log": "", "a/b/c": "bar\n"})
 
     result = await session.call("Grep", pattern="bar")

@@ -14,6 +14,7 @@ import pytest
 from tests.tools.shell.guide_hooks import read_guide_hooks
 
 from handaxe import Session
+from handaxe.shell.exec import local_shell
 
 STAND_INS = Path(__file__).with_name("stand_ins.py")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
@@ -270,7 +271,7 @@ async def test_the_login_shell_is_asked_once_for_a_while(user):
 
 
 async def test_a_login_shell_that_hangs_or_is_none_costs_only_the_second_look(user, monkeypatch):
-    monkeypatch.setattr("handaxe.shell.exec.local_shell.ANSWER_S", 0.2)
+    monkeypatch.setattr(local_shell, "ANSWER_S", 0.2)
     (user.home / ".profile").write_text("sleep 600\n")
     async with user.session() as session:
         assert "is neither in PATH" in await told(session, "nothing-a")
