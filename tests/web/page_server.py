@@ -2,7 +2,7 @@
 
 import http.server
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 
@@ -44,11 +44,11 @@ class PageServer:
 
 
 @contextmanager
-def serve_pages(host: str = "127.0.0.1", **pages: Reply | str) -> Iterator[PageServer]:
+def serve_pages(host: str = "127.0.0.1", **pages: Reply | str) -> Generator[PageServer]:
     """A server with these pages by name, until the end."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             return
 
         def do_GET(self) -> None:
