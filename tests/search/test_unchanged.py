@@ -39,7 +39,7 @@ def test_a_tree_that_stays_as_it_is_is_sure(tree, monkeypatch):
     _, fd = tree
     search = begun(fd, monkeypatch)
 
-    assert search.unsure(PATHS) == []
+    assert search.select_unsure(PATHS) == []
     assert search.find_moving([b"", b"a", b"a/b"]) == set()
 
 
@@ -52,7 +52,7 @@ def test_what_was_moved_away_and_back_is_not_sure(tree, monkeypatch):
     (root / "a/b").unlink()
     (root / "a/c").rename(root / "a/b")
 
-    assert search.unsure(PATHS) == [b"a/b/file"]
+    assert search.select_unsure(PATHS) == [b"a/b/file"]
     assert search.find_moving([b"a/b", b""]) == {b"a/b"}
 
 
@@ -63,7 +63,7 @@ def test_a_file_that_was_replaced_is_not_sure(tree, monkeypatch):
     (root / "a/new").write_text("")
     (root / "a/new").rename(root / "a/other")
 
-    assert search.unsure(PATHS) == [b"a/other"]
+    assert search.select_unsure(PATHS) == [b"a/other"]
 
 
 def test_new_files_beside_others_leave_these_sure(tree, monkeypatch):
@@ -72,7 +72,7 @@ def test_new_files_beside_others_leave_these_sure(tree, monkeypatch):
 
     (root / "a/new").write_text("")
 
-    assert search.unsure(PATHS) == []
+    assert search.select_unsure(PATHS) == []
 
 
 def test_a_link_now_is_not_sure_where_a_file_was_named(tree, monkeypatch):
@@ -80,15 +80,15 @@ def test_a_link_now_is_not_sure_where_a_file_was_named(tree, monkeypatch):
     (root / "link").symlink_to("top")
     search = begun(fd, monkeypatch)
 
-    assert search.unsure([b"link"], are_named=True) == [b"link"]
-    assert search.unsure([b"top"], are_named=True) == []
+    assert search.select_unsure([b"link"], are_named=True) == [b"link"]
+    assert search.select_unsure([b"top"], are_named=True) == []
 
 
 def test_nothing_is_sure_where_the_clock_is_not_ours(tree, monkeypatch):
     _, fd = tree
     monkeypatch.setattr(unchanged, "_LOCAL", frozenset())
 
-    assert UnchangedPaths(fd).unsure(PATHS) == PATHS
+    assert UnchangedPaths(fd).select_unsure(PATHS) == PATHS
     assert UnchangedPaths(fd).find_moving([b"a"]) == {b"a"}
 
 
@@ -97,4 +97,4 @@ def test_nothing_is_sure_if_the_clock_was_set_back(tree, monkeypatch):
     search = begun(fd, monkeypatch)
     monkeypatch.setattr(search, "_began_ns", search._began_ns + 3_600_000_000_000)
 
-    assert search.unsure(PATHS) == PATHS
+    assert search.select_unsure(PATHS) == PATHS

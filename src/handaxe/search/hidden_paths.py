@@ -5,7 +5,7 @@ and counted, unless Read may read them without a question or the search names th
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from handaxe.contract.ports.search import Hides
 from handaxe.text.secrets import can_name_env_file, is_env_file
@@ -60,12 +60,6 @@ class ExclusionFilter:
         if self._may_read is None or not is_env_file(path.rpartition("/")[2]):
             return False
         return not self._may_read(path)
-
-    def can_show_all(self, paths: Iterable[bytes]) -> bool:
-        """Whether clearly none of some paths is held back."""
-        if self.hides is not None:
-            return False
-        return self._may_read is None or not can_name_env_file(b"\0".join(paths))
 
     def is_held_back(self, path: bytes) -> bool:
         """Whether a path, relative to the root, must not appear in an answer."""

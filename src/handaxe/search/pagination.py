@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from heapq import nsmallest
-from typing import Any, Generic, TypeVar
 
 from handaxe.contract.ports.search import TextFound, TextQuery
 from handaxe.search.hidden_paths import ExclusionFilter
@@ -13,11 +11,6 @@ from handaxe.search.rg_arguments import MatchMarks
 from handaxe.search.rg_output import make_path_key
 
 MAX_PAGE_BYTES = 64 << 20
-SPARE = 20_000
-FEW = 10
-"""Of so many times as many rows the first are cheaper to pick than to sort out."""
-
-Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _MESSAGE = re.compile(
     rb"(?m)^(?!\d+[:-])[^\n]*(?:binary file matches|stopped searching binary)[^\n]*\n"
@@ -178,43 +171,6 @@ class UnorderedLines:
             size += sum(map(len, kept[path]))
             self._last = make_path_key(path)
         self._pieces, self._lines, self._bytes = kept, lines, size
-
-
-class FirstRows(Generic[Row]):
-    """The first rows, in their own order, of a stream of any length."""
-
-    __slots__ = ("_end", "_room", "_rows", "total")
-
-    def __init__(self, end: int | None) -> None:
-        self._end = end
-        self._room = None if end is None else 2 * end + SPARE
-        self._rows: list[Row] = []
-        self.total = 0
-
-    def add(self, rows: list[Row]) -> None:
-        """Take some more rows."""
-        self.total += len(rows)
-        self._rows += rows
-        if self._room is not None and len(self._rows) > self._room:
-            self._rows = self._first()
-
-    def keep(self, rows: list[Row]) -> None:
-        """Take rows that are counted already."""
-        self._rows += rows
-
-    def get_kept_rows(self) -> list[Row]:
-        """All rows that were not dropped, in any order; the first ones are among them."""
-        return self._rows
-
-    def rows(self, offset: int = 0) -> list[Row]:
-        """The rows from `offset` on, in order."""
-        return self._first()[offset:]
-
-    def _first(self) -> list[Row]:
-        end = self._end
-        if end is not None and len(self._rows) > FEW * end:
-            return nsmallest(end, self._rows)
-        return sorted(self._rows)[:end]
 
 
 def _is_part(piece: bytes, body: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The files with a match, of which a page is wanted, and how many there are in all."""
+"""The files of an answer: the page of them, and how many there are in all."""
 
 import os
 from collections import Counter
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from handaxe.contract.ports.search import FileMatch, TextFound
-from handaxe.search.pagination import FirstRows
 from handaxe.search.rg.open_files import OpenFiles, open_files
 from handaxe.search.rg.rg_process import Feed, RipgrepProcess
 from handaxe.search.rg_arguments import RipgrepOptions
@@ -15,92 +14,91 @@ from handaxe.search.walk.root import SearchPlace
 from handaxe.search.walk.unchanged_paths import UnchangedPaths
 
 FileRow = tuple[Any, bytes, int]
-"""What a file is sorted by, its path, and its number of matching lines."""
+"""The sort key of a file, its path, and its number of matching lines."""
+SPARE = 20_000
+"""Rows are dropped only when there are so many more than the page can need."""
 
 
 class MatchedFiles:
-    """Takes files in any order; keeps those that can be on the page."""
+    """Takes files in any order and keeps those that can be on the page."""
 
-    def __init__(self, end: int | None, *, counts_lines: bool = False) -> None:
+    def __init__(self, end: int | None) -> None:
         self._end = end
-        self._counts_lines = counts_lines
-        self._least = FirstRows[FileRow](end)
+        self._rows: list[FileRow] = []
         self._files: Counter[bytes] = Counter()
         self._matches: Counter[bytes] = Counter()
+        self.total = 0
 
     def add(self, rows: list[FileRow]) -> None:
         """Take some more files."""
-        self._least.add(rows)
-        self._files.update([path.rpartition(b"/")[0] for _, path, _ in rows])
-        if self._counts_lines:
-            for _, path, count in rows:
-                self._matches[path.rpartition(b"/")[0]] += count
+        self.total += len(rows)
+        self._files.update([_get_directory(path) for _, path, _ in rows])
+        for _, path, count in rows if rows and rows[0][2] else ():
+            self._matches[_get_directory(path)] += count
+        self._rows += rows
+        if self._end is not None and len(self._rows) > 2 * self._end + SPARE:
+            self._rows = sorted(self._rows)[: self._end]
 
     @property
     def directories(self) -> Iterable[bytes]:
-        """The directories that hold them."""
+        """The directories that hold the files."""
         return self._files
 
     def correct(
         self,
         moving: set[bytes],
-        unsure: Callable[[list[bytes]], list[bytes]],
+        select_unsure: Callable[[list[bytes]], list[bytes]],
         search_again: Callable[[list[bytes]], Mapping[bytes, int]],
     ) -> None:
-        """Search again what may have been another file; what does not match then is dropped.
+        """Search files again that may have been others, and drop those that do not match then.
 
         Args:
             moving: directories of which some entries may have been others.
-            unsure: gives those paths that may have been.
-            search_again: gives the numbers of matching lines of those that do have some.
+            select_unsure: gives those of some paths that may have been others.
+            search_again: gives the numbers of matching lines, for paths that match.
         """
-        rows = self._least.get_kept_rows()
-        doubtful = [row[1] for row in rows if row[1].rpartition(b"/")[0] in moving]
-        again = unsure(doubtful)
-        counts, dropped = search_again(again), set(again)
-        old, self._least = self._least, FirstRows[FileRow](self._end)
-        files = sum(self._files.pop(directory, 0) for directory in moving)
+        doubtful = [row for row in self._rows if _get_directory(row[1]) in moving]
+        unsure = set(select_unsure([path for _, path, _ in doubtful]))
+        counts = search_again([path for _, path, _ in doubtful if path in unsure])
+        self._rows = [row for row in self._rows if _get_directory(row[1]) not in moving]
         for directory in moving:
+            self.total -= self._files.pop(directory, 0)
             self._matches.pop(directory, None)
-        self._least.total = old.total - files
-        self._least.keep([row for row in rows if row[1].rpartition(b"/")[0] not in moving])
         self.add(
             [
-                (key, path, counts.get(path, count) if self._counts_lines else 0)
-                for key, path, count in rows
-                if path.rpartition(b"/")[0] in moving and (path not in dropped or path in counts)
+                (key, path, counts.get(path, count) if count else 0)
+                for key, path, count in doubtful
+                if path not in unsure or path in counts
             ]
         )
 
-    @property
-    def total(self) -> int:
-        """How many files there are in all."""
-        return self._least.total
-
     def list_entries(self, prefix: str, offset: int = 0) -> list[FileMatch]:
         """The page; `prefix` makes its paths absolute."""
-        rows = self._least.rows(offset)
+        rows = sorted(self._rows)[offset : self._end]
         return [FileMatch(prefix + os.fsdecode(path), count) for _, path, count in rows]
 
-    def found(self, prefix: str, offset: int) -> TextFound:
+    def build_answer(self, prefix: str, offset: int, *, has_counts: bool) -> TextFound:
         """The page as an answer."""
-        entries, total = self.list_entries(prefix, offset), self.total
+        entries = self.list_entries(prefix, offset)
         return TextFound(
             entries=entries,
-            total_files=total,
-            total_matches=sum(self._matches.values()) if self._counts_lines else None,
-            has_more=offset + len(entries) < total,
+            total_files=self.total,
+            total_matches=self._matches.total() if has_counts else None,
+            has_more=offset + len(entries) < self.total,
         )
 
 
-AT_A_TIME = 128
+def _get_directory(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
 
+
+FILES_AT_A_TIME = 128
 OpenHeld = Callable[[Feed, RipgrepOptions, OpenFiles[bytes]], RipgrepProcess]
 OpenHeldLines = Callable[[Take, OpenFiles[bytes]], RipgrepProcess]
 
 
 class MatchConfirmation:
-    """For one run or some runs that begin now."""
+    """Searches files again, by open descriptors, whose names may have led to others."""
 
     def __init__(self, place: SearchPlace, *, is_file: bool) -> None:
         self._place = place
@@ -109,52 +107,53 @@ class MatchConfirmation:
         self.is_complete = True
         """False if time ran out before everything was confirmed."""
 
-    def unsure(self, paths: Iterable[bytes]) -> list[bytes]:
-        """Those paths that may have stood for other files."""
-        return self._unchanged.unsure(paths, are_named=self._is_file)
+    def select_unsure(self, paths: Iterable[bytes]) -> list[bytes]:
+        """Those paths that may have led to other files."""
+        return self._unchanged.select_unsure(paths, are_named=self._is_file)
 
     def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
-        """Those directories whose files have to be looked at one by one."""
-        found = set(directories)
-        return found if self._is_file else self._unchanged.find_moving(found)
+        """Those directories of which single files have to be checked."""
+        return set(directories) if self._is_file else self._unchanged.find_moving(directories)
 
-    def counts(
+    def count_matches(
         self, paths: Sequence[bytes], manner: RipgrepOptions, open_run: OpenHeld
     ) -> dict[bytes, int]:
-        """The numbers of matching lines of those files that have some."""
+        """The numbers of matching lines, of those files that match."""
         counts: dict[bytes, int] = {}
-        for at in range(0, len(paths), AT_A_TIME):
-            with open_files(self._place.fd, paths[at : at + AT_A_TIME]) as held:
 
-                def take(pairs: list[tuple[bytes, int]], held: OpenFiles[bytes] = held) -> bool:
-                    counts.update((held.get_key(target), count) for target, count in pairs)
-                    return False
+        def start(held: OpenFiles[bytes]) -> RipgrepProcess:
+            def take(pairs: list[tuple[bytes, int]]) -> bool:
+                counts.update((held.get_key(target), count) for target, count in pairs)
+                return False
 
-                feed = CountStream(take).feed
-                self._finish(held, lambda held, feed=feed: open_run(feed, manner, held))
+            return open_run(CountStream(take).feed, manner, held)
+
+        self._search_again(paths, start)
         return counts
 
-    def bodies(self, paths: Sequence[bytes], open_run: OpenHeldLines) -> dict[bytes, bytes]:
-        """The lines to show of each file; none for those that have none."""
+    def find_lines(self, paths: Sequence[bytes], open_run: OpenHeldLines) -> dict[bytes, bytes]:
+        """The lines to show of each file; empty where it does not match."""
         parts: dict[bytes, list[bytes]] = {path: [] for path in paths}
-        for at in range(0, len(paths), AT_A_TIME):
-            with open_files(self._place.fd, paths[at : at + AT_A_TIME]) as held:
 
-                def take(target: bytes, body: bytes, held: OpenFiles[bytes] = held) -> bool:
-                    parts[held.get_key(target)].append(body)
-                    return False
+        def start(held: OpenFiles[bytes]) -> RipgrepProcess:
+            def take(target: bytes, body: bytes) -> bool:
+                parts[held.get_key(target)].append(body)
+                return False
 
-                self._finish(held, lambda held, take=take: open_run(take, held))
+            return open_run(take, held)
+
+        self._search_again(paths, start)
         return {path: b"".join(bodies) for path, bodies in parts.items()}
 
-    def _finish(
-        self, held: OpenFiles[bytes], open_run: Callable[[OpenFiles[bytes]], RipgrepProcess]
+    def _search_again(
+        self, paths: Sequence[bytes], start: Callable[[OpenFiles[bytes]], RipgrepProcess]
     ) -> None:
-        if not held.targets:
-            return
-        run = open_run(held)
-        try:
-            if run.go() == "out_of_time":
-                self.is_complete = False
-        finally:
-            run.end()
+        for at in range(0, len(paths), FILES_AT_A_TIME):
+            with open_files(self._place.fd, paths[at : at + FILES_AT_A_TIME]) as held:
+                if not held.targets:
+                    continue
+                run = start(held)
+                try:
+                    self.is_complete = run.go() != "out_of_time" and self.is_complete
+                finally:
+                    run.end()

@@ -9,6 +9,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -32,7 +33,7 @@ from handaxe.search.rg.launch import RipgrepLauncher
 from handaxe.search.rg.matched_files import FileRow, MatchedFiles
 from handaxe.search.rg_arguments import RipgrepOptions
 from handaxe.search.walk.ignored_survey import IgnoredEntries, limit_targets
-from handaxe.search.walk.root import SearchPlace, is_beneath
+from handaxe.search.walk.root import SearchPlace, is_beneath, stat_all
 from handaxe.search.walk.tree_scan import TreeScan
 from handaxe.search.walk.unchanged_paths import UnchangedPaths
 from handaxe.text.gitignore import BadGlobPattern
@@ -214,18 +215,12 @@ class NameSearch:
 
     def _take(self, paths: Sequence[str], *, are_links: bool = False) -> bool:
         """Take those paths that fit, with the times of their files; never too many."""
-        rows: list[FileRow] = []
-        for path in self._fitting(paths):
-            try:
-                info = os.stat(path, dir_fd=self._place.fd, follow_symlinks=False)
-            except OSError:
-                continue
-            if stat.S_ISREG(info.st_mode) or (
-                are_links and self._is_link_to_file(self._place.prefix + path)
-            ):
-                rows.append((-info.st_mtime_ns, os.fsencode(path), 0))
-            else:
-                self._links += are_links
+        fitting = map(os.fsencode, self._fitting(paths))
+        rows: list[FileRow] = [
+            (-info.st_mtime_ns, path, 0)
+            for path, info in stat_all(self._place.fd, fitting)
+            if stat.S_ISREG(info.st_mode) or (are_links and self._can_list_link(path))
+        ]
         self._matched.add(rows)
         return False
 
@@ -241,17 +236,16 @@ class NameSearch:
             found = [path for path in found if not hides(self._place.prefix + path)]
         return found
 
-    def _is_link_to_file(self, path: str) -> bool:
-        """Whether a link leads to a file inside the root that may be seen."""
-        try:
-            target = LocalFiles().locate(path, [self._query.root])
-            return (
-                target.is_final
-                and not self._is_hidden(target.real)
-                and stat.S_ISREG(os.lstat(target.real).st_mode)
-            )
-        except (BadPath, OSError):
-            return False
+    def _can_list_link(self, path: bytes) -> bool:
+        """Whether a link leads to a file inside the root that may be seen; others are counted."""
+        with suppress(BadPath, OSError):
+            target = LocalFiles().locate(self._place.prefix + os.fsdecode(path), [self._query.root])
+            if target.is_final and not self._is_hidden(target.real):
+                is_file = stat.S_ISREG(os.lstat(target.real).st_mode)
+                self._links += not is_file
+                return is_file
+        self._links += 1
+        return False
 
     def _is_hidden(self, path: str) -> bool:
         hides = self._screen.hides

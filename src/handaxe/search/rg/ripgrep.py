@@ -24,7 +24,7 @@ from handaxe.search.pagination import LinePage, UnorderedLines
 from handaxe.search.rg.exclusion_probe import ExclusionProbe, LoudTrees
 from handaxe.search.rg.fallback import FallbackSearch
 from handaxe.search.rg.launch import RipgrepLauncher
-from handaxe.search.rg.matched_files import FileRow, MatchConfirmation, MatchedFiles
+from handaxe.search.rg.matched_files import MatchConfirmation, MatchedFiles
 from handaxe.search.rg.rg_outcome import RipgrepOutcome
 from handaxe.search.rg.rg_process import (
     Feed,
@@ -38,7 +38,7 @@ from handaxe.search.rg_output import (
     make_path_key,
 )
 from handaxe.search.walk.ignored_survey import IgnoredSurvey
-from handaxe.search.walk.root import SearchPlace
+from handaxe.search.walk.root import SearchPlace, stat_all
 
 GLANCE_S = 0.02
 """How long a sorted run may take before the search counts as a long one."""
@@ -121,17 +121,8 @@ class Ripgrep:
         matched, directory = MatchedFiles(self._query.end), self._place.fd
 
         def take(paths: list[bytes]) -> bool:
-            rows: list[FileRow] = []
-            passes_all = self._screen.can_show_all(paths)
-            for path in paths:
-                if not passes_all and self._screen.is_held_back(path):
-                    continue
-                try:
-                    info = os.stat(path, dir_fd=directory, follow_symlinks=False)
-                except OSError:
-                    continue
-                rows.append((-info.st_mtime_ns, path, 0))
-            matched.add(rows)
+            shown = [path for path in paths if not self._screen.is_held_back(path)]
+            matched.add([(-info.st_mtime_ns, path, 0) for path, info in stat_all(directory, shown)])
             return False
 
         self._finish_all(PathStream(take).feed)
@@ -139,7 +130,7 @@ class Ripgrep:
         return self._entries(matched, RipgrepOptions(counts_only=True, max_per_file=1))
 
     def _counts(self) -> TextFound:
-        matched = MatchedFiles(self._query.end, counts_lines=True)
+        matched = MatchedFiles(self._query.end)
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
             holds_back = self._screen.is_held_back
@@ -162,11 +153,13 @@ class Ripgrep:
             by_path = self._launch.exclude_long_files
             matched.correct(
                 moving,
-                lambda paths: confirming.unsure(by_path(paths)),
-                lambda paths: confirming.counts(paths, manner, self._launch.open_held),
+                lambda paths: confirming.select_unsure(by_path(paths)),
+                lambda paths: confirming.count_matches(paths, manner, self._launch.open_held),
             )
             self._is_complete = self._is_complete and confirming.is_complete
-        return matched.found(self._place.prefix, self._query.offset)
+        return matched.build_answer(
+            self._place.prefix, self._query.offset, has_counts=self._query.mode == "count"
+        )
 
     def _lines(self) -> TextFound:
         end = self._query.end
@@ -262,13 +255,13 @@ class Ripgrep:
 
     def _confirm(self, page: LinePage) -> None:
         """Take nothing for sure that may have been read from another file."""
-        unsure = self._confirming.unsure(self._launch.exclude_long_files([*page.lines_of]))
+        unsure = self._confirming.select_unsure(self._launch.exclude_long_files([*page.lines_of]))
         if not unsure:
             return
         manner = msgspec.structs.replace(
             _build_sorted_options(self._query.end), is_sorted=False, is_prompt=False
         )
-        bodies = self._confirming.bodies(
+        bodies = self._confirming.find_lines(
             unsure, lambda take, held: self._launch.open_lines(take, manner, held=held)
         )
         self._is_complete = self._is_complete and self._confirming.is_complete
@@ -279,10 +272,10 @@ class Ripgrep:
         page.drop(wrong)
 
     def _confirm_counts(self, counts: dict[bytes, int], manner: RipgrepOptions) -> dict[bytes, int]:
-        unsure = self._confirming.unsure(counts)
+        unsure = self._confirming.select_unsure(counts)
         if not unsure:
             return counts
-        again = self._confirming.counts(unsure, manner, self._launch.open_held)
+        again = self._confirming.count_matches(unsure, manner, self._launch.open_held)
         return {path: n for path, n in counts.items() if path not in set(unsure)} | again
 
     def _second_look(self) -> list[FallbackMatches]:

@@ -35,6 +35,10 @@ class Ignores:
         files = {name: file for name, file in found if file is not None}
         return Ignores(((directory, files), *self._layers)) if files else self
 
+    def __bool__(self) -> bool:
+        """Whether there is any ignore file."""
+        return bool(self._layers)
+
     def is_ignored(self, path: str, *, is_dir: bool) -> bool:
         """Whether this entry is ignored, whatever applies to the directories above it."""
         for kind in NAMES:
@@ -48,8 +52,6 @@ class Ignores:
 
     def is_root_ignored(self, root: str) -> bool:
         """Whether they hide a directory below, a directory on the way, or all that it holds."""
-        if not self._layers:
-            return False
         path = root
         while path not in {"/", ""}:
             if self.is_ignored(path, is_dir=True):

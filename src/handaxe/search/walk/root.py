@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from typing import Self
 
@@ -74,6 +75,16 @@ def open_beneath(directory: int, path: str | bytes, flags: int = FILE) -> int:
     return number if number >= 0 else _open_by_steps(directory, path, flags)
 
 
+def stat_all(directory: int, paths: Iterable[bytes]) -> Iterator[tuple[bytes, os.stat_result]]:
+    """What relative paths name, links included; paths that name nothing are left out."""
+    for path in paths:
+        try:
+            info = os.stat(path, dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            continue
+        yield path, info
+
+
 def is_beneath(directory: int, path: bytes) -> bool:
     """Whether a relative path names something, and no link is in the way."""
     above, _, name = path.rpartition(b"/")
@@ -82,12 +93,9 @@ def is_beneath(directory: int, path: bytes) -> bool:
     except OSError:
         return False
     try:
-        os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return False
+        return any(stat_all(fd, [name]))
     finally:
         os.close(fd)
-    return True
 
 
 def _open_at_once(directory: int, path: bytes, flags: int) -> int:

@@ -49,7 +49,7 @@ class UnchangedPaths:
         self._began_ns, self._began_at = time.time_ns(), time.monotonic_ns()
         self._old_ns = self._began_ns - MARGIN_NS
 
-    def unsure(self, paths: Iterable[bytes], *, are_named: bool = False) -> list[bytes]:
+    def select_unsure(self, paths: Iterable[bytes], *, are_named: bool = False) -> list[bytes]:
         """Those paths, relative to the root, that may have stood for another file.
 
         With `are_named` they were named by the caller, so that they may have been links before.
