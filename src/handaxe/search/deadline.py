@@ -1,11 +1,11 @@
-"""When a search has to end: its time is up, or nobody wants it any more."""
+"""The deadline of a search, and its cancellation."""
 
 import time
 from collections.abc import Callable
 
 
 class SearchCancelled(Exception):
-    """Nobody waits for the answer."""
+    """The caller cancelled the search."""
 
 
 class SearchDeadline:
@@ -29,17 +29,17 @@ class SearchDeadline:
         return self.get_remaining_s() <= 0
 
     def part(self, at_most_s: float) -> float:
-        """When a piece of work has to end that may take only a part of the time."""
+        """The end of a step that may take only a part of the time."""
         return min(self._ends_at, time.monotonic() + at_most_s)
 
     def cancel(self) -> None:
-        """End the search; safe from any thread, at any moment."""
+        """Cancel the search; any thread may do so at any time."""
         self.is_cancelled = True
         if (stop := self._on_cancel) is not None:
             stop()
 
     def on_cancel(self, stop: Callable[[], None] | None) -> None:
-        """What to do the moment the search is cancelled."""
+        """Call `stop` as soon as the search is cancelled."""
         self._on_cancel = stop
         if stop is not None and self.is_cancelled:
             stop()

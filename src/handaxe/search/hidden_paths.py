@@ -1,7 +1,8 @@
-"""Which paths a search does not show: what rules deny, what may hold secrets, our own files.
+"""Paths that a search does not show.
 
-What a rule denies and our own files do not exist for the search. Files such as `.env` are left out
-and counted, unless Read may read them without a question or the search names the very file.
+A search behaves as if paths that a rule denies and the own files of handaxe did not exist. It skips
+and counts files such as `.env`, unless Read may read them without a prompt or the search names the
+file.
 """
 
 import os
@@ -16,7 +17,7 @@ def _return_false(_: str) -> bool:
 
 
 class ExclusionFilter:
-    """What is held back from one search."""
+    """The paths that one search leaves out."""
 
     __slots__ = ("_denies", "_may_read", "_root", "hides", "left_out")
 
@@ -28,7 +29,7 @@ class ExclusionFilter:
         may_read: Callable[[str], bool] | None = _return_false,
         own_places: Sequence[str] = (),
     ) -> None:
-        """Plan what is held back.
+        """Plan which paths to leave out.
 
         Args:
             root: where the search begins.
@@ -43,7 +44,7 @@ class ExclusionFilter:
         self.left_out: tuple[str, ...] = tuple(place[len(self._root) :] for place in own)
         """Places below the root that are not entered, relative to it."""
         self.hides: Hides | None = denies
-        """Which absolute paths do not exist for the search; None if all do."""
+        """Says which absolute paths the search hides; None if it hides none."""
         if own:
             inside = tuple(f"{place}/" for place in own)
             self.hides = lambda path: (
@@ -52,7 +53,7 @@ class ExclusionFilter:
 
     @property
     def has_rules(self) -> bool:
-        """Whether rules deny something."""
+        """Whether rules deny paths."""
         return self._denies is not None
 
     def is_withheld(self, path: str) -> bool:

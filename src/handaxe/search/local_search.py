@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FINAL_WAIT_S = 0.15
-"""How long a cancelled search is waited for; it ends soon after in any case."""
+"""How long to wait for a cancelled search, which ends soon after in any case."""
 
 
 def _get_no_rules() -> Hides | None:
@@ -92,7 +92,7 @@ class LocalSearch(Search):
 
         denies = self._hidden()
         if is_file:
-            # Permission has decided about the very file.
+            # Permission was given for this very file.
             return ExclusionFilter(os.path.split(root)[0], denies=denies, may_read=None)
         own, may_read = self._own_places, self._may_read()
         return ExclusionFilter(root, denies=denies, may_read=may_read, own_places=own)
@@ -117,6 +117,6 @@ async def _run_in_thread(work: Callable[[], T], watch: SearchDeadline) -> T:
         return await job.result
     except asyncio.CancelledError:
         watch.cancel()
-        # Whoever cancelled may rely on it that nothing of the search is left.
+        # After the cancellation nothing of the search may be left.
         await job.wait(FINAL_WAIT_S)
         raise

@@ -1,9 +1,9 @@
-"""Files with very long lines, and how such a file is cut into pieces that fit into memory.
+"""Files with very long lines, cut into pieces that fit into memory.
 
-ripgrep holds a whole line in memory, and as many matches as it has. So a line of more than
-`LONG_LINE_BYTES` is cut into windows that overlap: each begins with the end of the last one and
-goes on into the next, and a match belongs to the window in whose own part it begins. What a window
-shows falsely, such as a line's beginning where there is none, never begins in its own part.
+ripgrep holds a whole line and all its matches in memory. A line of more than `LONG_LINE_BYTES` is
+therefore cut into windows that overlap: each begins with the end of the window before and ends with
+the beginning of the next. A match belongs to the window in whose own part it begins. A false match,
+such as `^` in the middle of a line, never begins in the own part of a window.
 """
 
 import codecs
@@ -28,14 +28,14 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class WholeLines(msgspec.Struct, frozen=True):
-    """Some lines, none of them long."""
+    """Several lines, all short."""
 
     first_line: int
     data: bytes
 
 
 class LongLineWindow(msgspec.Struct, frozen=True):
-    """A part of a long line, with what stands around it."""
+    """A part of a long line, with the text around it."""
 
     data: bytes
     begin: int
@@ -98,33 +98,33 @@ def has_long_line_ahead(read: Callable[[int], bytes | None], watch: SearchDeadli
 
 
 def find_short_lines_end(data: bytes, at: int = 0) -> int:
-    """Where the first long line from a place on begins, or the last one that has no end yet."""
+    """Where the first long line after `at` begins, or the last line that has no end yet."""
     while (found := data.rfind(b"\n", at, at + LONG_LINE_BYTES + 1)) >= 0:
         at = found + 1
     return at
 
 
 class Pieces:
-    """One open file, cut."""
+    """The pieces of one open file."""
 
     def __init__(self, fd: int, *, encoding: str | None, most_bytes: int) -> None:
-        """Plan to cut a file; `most_bytes` is how much whole lines may hold together."""
+        """Plan to cut a file; `most_bytes` limits the size of whole lines together."""
         self._fd = fd
         self._encoding = encoding
         self._most_bytes = most_bytes
         self._decoder: codecs.IncrementalDecoder | None = None
         self._data = b""
         self._at = 0
-        """Where in `_data` begins what was not told yet."""
+        """Where the unread part of `_data` begins."""
         self._has_ended = False
         self._skips_line = False
 
     def skip_line(self) -> None:
-        """Tell no more of the long line that is told of now."""
+        """Skip the rest of the current long line."""
         self._skips_line = True
 
     def __iter__(self) -> Iterator[WholeLines | LongLine]:
-        """Its lines in order; raises `HoldsNul`."""
+        """The pieces in order; raises `HoldsNul`."""
         self._begin()
         line = 1
         while self._fill():
@@ -176,14 +176,14 @@ class Pieces:
         head = os.read(self._fd, BLOCK_BYTES)
         encoding = _WIDE_MARKS.get(head[:2], self._encoding)
         if encoding is not None:
-            # What Python does not know by this name is read as it is.
+            # Python may not know the encoding; then the bytes are read unchanged.
             with suppress(LookupError):
                 self._decoder = codecs.getincrementaldecoder(encoding)("replace")
             head = head[2:] if head[:2] in _WIDE_MARKS else head
         self._take(head.removeprefix(_MARK))
 
     def _fill(self) -> int:
-        """How much there is, after reading on as far as one window needs."""
+        """Read as much as one window needs; gives the number of unread bytes."""
         self._at = min(self._at, len(self._data))
         while not self._has_ended and len(self._data) - self._at <= 2 * LONG_LINE_BYTES:
             block = os.read(self._fd, BLOCK_BYTES)
@@ -201,7 +201,7 @@ class Pieces:
 
 
 def _find_character_start(data: bytes, at: int) -> int:
-    """The place nearest before `at` that does not part the bytes of a character."""
+    """The nearest position before `at` that is not inside a character."""
     for back in range(min(4, at)):
         if data[at - back] & 0xC0 != 0x80:
             return at - back

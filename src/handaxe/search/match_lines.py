@@ -1,4 +1,4 @@
-"""Raw lines of ripgrep made into `Line` values: number, text, where the matches are."""
+"""Lines of ripgrep as `MatchLine` values: number, text, positions of the matches."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,16 +11,16 @@ LINE_CHARS = 500
 """A longer line is shown as a window of this size around its first match."""
 LEAD_CHARS = 200
 TYPED_LINES = 1_000
-"""A page with more lines gives the rest as text only."""
+"""A page with more lines gives the others as text only."""
 
 AT_A_TIME = 500
-"""Of the others so many files are read together."""
+"""How many files of the others are read together."""
 
 Block = tuple[bytes, bytes]
 """The path of a file and some of its lines."""
 
 _BYTES_OF_ONE = 4
-"""How often the byte that begins and ends a mark stands in a line with one match."""
+"""How often the first byte of a mark is in a line with one match."""
 _PREFIX = re.compile(rb"(\d+)([:-])")
 _COLUMN_PREFIX = re.compile(rb"(\d+)(?:(:)(\d+):|-)")
 _COLUMNS = re.compile(rb"(?m)^(\d+:)\d+:")
@@ -54,7 +54,7 @@ class LineReader:
         return typed, [text for blocks in some for text in self._texts(blocks)]
 
     def _texts(self, blocks: Sequence[Block]) -> Iterable[FileText]:
-        """Lines as text; most files hold short ones, which are unmarked and decoded together."""
+        """Lines as text; short ones, as in most files, are decoded together."""
         are_long = [len(body) > LINE_CHARS and _LONG.search(body) is not None for _, body in blocks]
         short = [body for (_, body), is_long in zip(blocks, are_long, strict=True) if not is_long]
         texts = iter(self._decode_short(short))
@@ -65,7 +65,7 @@ class LineReader:
     def _decode_short(self, bodies: Sequence[bytes]) -> list[str]:
         if self._pattern is _COLUMN_PREFIX:
             bodies = [_COLUMNS.sub(rb"\1", body) for body in bodies]
-        # No line has lost a part, so none of them holds the mark for that.
+        # No line was shortened, so the mark for a gap can separate them.
         plain = self._marks.gap.join(bodies)
         plain = plain.replace(self._marks.start, b"").replace(self._marks.end, b"")
         if b"\r" in plain:
@@ -94,7 +94,7 @@ class LineReader:
         return MatchLine(path, int(found[1]), text, is_match, column, tuple(ranges), is_cut=True)
 
     def _strip_marks(self, raw: bytes) -> tuple[str, list[tuple[int, int]], bool]:
-        """The text without marks, where the matches are in it, and whether a part is missing."""
+        """The text without marks, the matches in it, and whether a part is missing."""
         if b"\x1d" not in raw:
             self._is_inside = False
             return raw.decode("utf-8", "replace"), [], False
@@ -110,7 +110,7 @@ class LineReader:
         text, *matches = (raw.replace(gap, b"") if has_gap else raw).split(begin)
         ranges: list[tuple[int, int]] = []
         if end in text or (self._is_inside and not matches):
-            # A match that began on the line before.
+            # The match began on the line before.
             inside, mark, after = text.partition(end)
             text = inside + after
             ranges += [(0, len(inside))] if self._is_inside else []
@@ -121,7 +121,7 @@ class LineReader:
             text += inside + after
             self._is_inside = not mark
         ranges = [pair for pair in ranges if pair[0] < pair[1]]
-        # A mark may stand inside a character, so the bytes are joined before they are decoded.
+        # A mark may be inside a character, so the bytes are joined before decoding.
         shown = text.decode("utf-8", "replace")
         return shown, ranges if text.isascii() else _to_character_ranges(ranges, text), has_gap
 

@@ -1,7 +1,7 @@
-"""Which path may have been meant by one where nothing is.
+"""Paths that a missing path may have meant.
 
-Only working directories are looked at, and the very directory that was named. What a Read rule
-denies and what ignore files name is not told.
+Only working directories are searched, and the directory of the path itself. Paths that a Read rule
+denies or that ignore files name are left out.
 """
 
 from collections.abc import Callable
@@ -28,20 +28,20 @@ _SEARCH_TIMEOUT_S = 1.0
 
 
 class NearPaths(msgspec.Struct, frozen=True):
-    """What may have been meant, as it can be given back."""
+    """Paths that may have been meant, in a form that tools accept."""
 
     near: tuple[str, ...] = ()
-    """Paths that are spelled much like it."""
+    """Paths with a similar spelling."""
     elsewhere: tuple[str, ...] = ()
-    """What has the same name in another directory."""
+    """Paths with the same name in other directories."""
     is_link: bool = False
-    """Whether there is a link of that name, which leads nowhere."""
+    """Whether the path is a link that leads nowhere."""
 
 
 async def find_near_paths(
     path: str, ctx: ToolContext, *, may_be_directory: bool = False
 ) -> NearPaths:
-    """Paths near one where nothing is; the tool may use `Files`, `Workdir`, `NameFinder`."""
+    """Paths near a missing one; the tool needs `Files` and `Workdir`, and may use `NameFinder`."""
     directory, _, name = path.rpartition("/")
     names = await _list_names(directory or "/", ctx)
     if name in names:
@@ -71,7 +71,7 @@ async def _list_names(directory: str, ctx: ToolContext) -> list[str]:
 async def _select_visible(
     paths: list[str], limit: int, kinds: tuple[FileKind, ...], ctx: ToolContext
 ) -> list[str]:
-    """The first of some paths that are there, and that this call may know of."""
+    """The first of some paths that exist and that the call may see."""
     visible: list[str] = []
     for path in list(dict.fromkeys(paths))[:_MAX_LOOKED_AT]:
         try:
@@ -86,7 +86,7 @@ async def _select_visible(
 
 
 async def _respell(path: str, root: str, ctx: ToolContext) -> str | None:
-    """The path with each directory that is not there replaced by the one spelled most like it."""
+    """The path with each missing part replaced by the existing name most like it."""
     parts = path[len(root.rstrip("/")) + 1 :].split("/")
     if len(parts) > _MAX_PARTS:
         return None
@@ -106,7 +106,7 @@ async def _respell(path: str, root: str, ctx: ToolContext) -> str | None:
 
 
 async def _find_elsewhere(path: str, ctx: ToolContext, kinds: tuple[FileKind, ...]) -> list[str]:
-    """What has the name of the path in the working directories, the likeliest first."""
+    """Paths with the same name in the working directories, the most similar first."""
     finder = ctx.find(NameFinder)
     name = path.rpartition("/")[2]
     if finder is None or not name:
@@ -116,7 +116,7 @@ async def _find_elsewhere(path: str, ctx: ToolContext, kinds: tuple[FileKind, ..
 
 
 class SearchedNames(NameFinder):
-    """Names in the working directories, found by a search that gives up soon."""
+    """Finds names in the working directories, with a short timeout."""
 
     def __init__(
         self, search: Search, workdir: Workdir, options: Callable[[], SearchOptions]
@@ -124,7 +124,7 @@ class SearchedNames(NameFinder):
         self._search, self._workdir, self._options = search, workdir, options
 
     async def find_named(self, name: str, *, may_be_directory: bool = False) -> list[str]:
-        """Paths that end with the name; directories only where no file has it."""
+        """Paths that end with the name; directories only if no file has it."""
         pattern = f"**/{gitignore.escape(name)}"
         found = await self._find(pattern)
         if may_be_directory and not found:

@@ -1,4 +1,4 @@
-"""The asked-for part of an answer, kept while the whole of it streams by."""
+"""The requested page of lines, selected while the whole answer streams past."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _MESSAGE = re.compile(
 
 
 class LinePage:
-    """Lines `offset` to `offset + limit` of files that come in their final order."""
+    """Lines `offset` to `offset + limit` of files that come in path order."""
 
     def __init__(self, query: TextQuery, screen: ExclusionFilter | None) -> None:
         self._offset = query.offset
@@ -31,7 +31,7 @@ class LinePage:
         self._bytes = 0
         self.blocks: list[Block] = []
         self.lines_of: dict[bytes, int] = {}
-        """The files so far, with the number of their lines, also of those before the page."""
+        """The number of lines of each file so far, including files before the page."""
         self.seen = 0
         self.files = 0
         self.binary_files = 0
@@ -60,7 +60,7 @@ class LinePage:
         return self._keep(path, body)
 
     def find_differing(self, bodies: Mapping[bytes, bytes]) -> set[bytes]:
-        """Those files that another search of the very same files does not confirm.
+        """The files that a second search of the same files does not confirm.
 
         Args:
             bodies: what that search found, by path.
@@ -78,17 +78,17 @@ class LinePage:
         lines, is_last = self.lines_of[path], path == self._path
         if is_last or lines == sum(piece.count(b"\n") for piece in pieces):
             return bool(body)
-        # It begins before the page, so that its lines move the page.
+        # It begins before the page, so the number of its lines shifts the page.
         return lines - body.count(b"\n") in {0, int(self._has_context)}
 
     def drop(self, paths: AbstractSet[bytes]) -> None:
-        """Take files off the page."""
+        """Remove files from the page."""
         self.blocks = [block for block in self.blocks if block[0] not in paths]
         self.files -= len(paths)
         self.seen -= sum(self.lines_of.pop(path) for path in paths)
 
     def found(self, prefix: str, marks: MatchMarks) -> TextFound:
-        """What is on the page; `prefix` makes its paths absolute."""
+        """The page as an answer; `prefix` makes its paths absolute."""
         lines, rest = LineReader(prefix, marks, has_columns=self._has_columns).read(self.blocks)
         is_whole = not self.has_more
         return TextFound(
@@ -118,7 +118,7 @@ class LinePage:
 
 
 class UnorderedLines:
-    """The lines of an unordered answer that can be on the page; all of them if there is no end."""
+    """The lines of an unordered answer that can be on the page; without an end all of them."""
 
     def __init__(self, end: int | None, screen: ExclusionFilter) -> None:
         self._end = end
@@ -128,11 +128,11 @@ class UnorderedLines:
         self._bytes = 0
         self._binary_files = 0
         self._last: bytes | None = None
-        """No file behind this one in path order can be on the page."""
+        """No file after this one in path order can be on the page."""
         self.is_overfull = False
 
     def take(self, path: bytes, body: bytes) -> bool:
-        """Take lines of one file; True when they are too many to be kept."""
+        """Take lines of one file; True when there are too many to keep."""
         pieces = self._pieces.get(path)
         if pieces is None:
             if self._last is not None and make_path_key(path) > self._last:
@@ -153,14 +153,14 @@ class UnorderedLines:
         return self._bytes > MAX_PAGE_BYTES
 
     def flush_to(self, page: LinePage) -> None:
-        """Hand everything on in path order."""
+        """Give all lines to a page in path order."""
         page.binary_files += self._binary_files
         for path in sorted(self._pieces, key=make_path_key):
             if page.take(path, b"".join(self._pieces[path])):
                 return
 
     def _drop(self, wanted: int) -> None:
-        """Keep the first files that hold so many lines together."""
+        """Keep only the first files that together hold `wanted` lines."""
         kept: dict[bytes, list[bytes]] = {}
         lines = size = 0
         for path in sorted(self._pieces, key=make_path_key):
@@ -174,7 +174,7 @@ class UnorderedLines:
 
 
 def _is_part(piece: bytes, body: bytes) -> bool:
-    """Whether whole lines of an answer are among others; a group may be parted from the last."""
+    """Whether lines are part of others; a separator may come before them."""
     lines = b"\n" + piece
     return lines in b"\n" + body or lines.removeprefix(b"\n--") in b"\n" + body
 

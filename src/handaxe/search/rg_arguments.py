@@ -1,4 +1,4 @@
-"""The command line of ripgrep for a query; what the model wrote is data in it, never an option."""
+"""The command line of ripgrep for a query; text of the model is data, never an option."""
 
 import secrets
 from collections.abc import Iterable
@@ -15,47 +15,47 @@ PREVIEW_BYTES = 2_000
 
 
 class MatchMarks(msgspec.Struct, frozen=True):
-    """What ripgrep puts around every match; nobody can have written it into a file before."""
+    """Random marks that ripgrep puts around every match, so that no file can contain them."""
 
     start: bytes
     end: bytes
     gap: bytes
-    """Ours: stands where a part of a very long line was left out."""
+    """Marks where handaxe left out a part of a very long line."""
 
     @classmethod
     def create(cls) -> "MatchMarks":
-        """Marks for one search."""
+        """New marks for one search."""
         token = secrets.token_hex(6).encode()
         return cls(*(b"\x1d" + kind + token + b"\x1d" for kind in (b"S", b"E", b"G")))
 
 
 class RipgrepOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How one run differs from the plain question."""
+    """How one run differs from a plain run for the query."""
 
     is_sorted: bool = False
     is_prompt: bool = False
     """Writes every line as soon as it is found."""
     one_thread: bool = False
     saves_memory: bool = False
-    """Leaves out the largest files; one that was asked for by name is shown without marks."""
+    """Skips the largest files; a file that the query names is shown without marks."""
     with_ignored: bool = False
     without_parents: bool = False
     in_binary: bool = False
     counts_only: bool = False
     asks_why: bool = False
-    """Wants to be told which files were passed by: dear where they are many."""
+    """Lists the skipped entries, which is slow if there are many."""
     max_per_file: int | None = None
     encoding: str | None = None
-    """What the files are in, if that is not what ripgrep takes them for."""
+    """The encoding of the files, if ripgrep would not detect it."""
     without: tuple[str, ...] = ()
-    """Files and directories below the root that are passed by."""
+    """Files and directories below the root to skip."""
     lists_files: bool = False
     """Lists the files that a search would read."""
     max_depth: int | None = None
     has_no_filter: bool = False
     """Leaves out the glob and the type of the query."""
     finds_foreign: bool = False
-    """Names the files that hold more than ASCII, whatever was asked for."""
+    """Lists the files with bytes beyond ASCII instead of matches."""
 
 
 ANY_HIGH_BYTE = r"(?-u)[\x80-\xff]"
@@ -90,7 +90,7 @@ def build_command(
 
 
 def check_arguments(query: TextQuery) -> None:
-    """Refuse what no command line can carry."""
+    """Raise `BadQuery` for text that no command line can contain."""
     parts: tuple[tuple[QueryPart, str | None], ...] = (
         ("pattern", query.pattern),
         ("glob", query.glob),
@@ -149,7 +149,7 @@ def _build_filter_options(query: TextQuery, manner: RipgrepOptions) -> Iterable[
         yield f"--glob={make_glob_relative(query.glob, query.root)}"
     if query.file_type is not None and not manner.has_no_filter:
         yield f"--type={query.file_type}"
-    # The last glob that fits decides, so these hold whatever the model's own glob says.
+    # The last matching glob decides, so these come after the glob of the query.
     yield from (f"--glob=!{name}" for name in VERSION_CONTROL)
     yield from (f"--glob=!/{escape(path)}" for path in manner.without)
 
@@ -166,7 +166,7 @@ def _build_run_options(query: TextQuery, manner: RipgrepOptions) -> Iterable[str
     if manner.one_thread:
         yield "--threads=1"
     if query.is_file:
-        # Mapped into memory a file counts as memory, so that is only for lines of any length.
+        # A mapped file counts as memory, so only a run with much memory maps it.
         yield "--mmap" if manner.saves_memory else "--no-mmap"
     elif manner.saves_memory:
         yield f"--max-filesize={TOO_LARGE_MIB}M"
@@ -181,12 +181,12 @@ def _build_run_options(query: TextQuery, manner: RipgrepOptions) -> Iterable[str
 
 
 def is_json_needed(query: TextQuery) -> bool:
-    """Whether marks would not do: they break matches of many lines and shift columns."""
+    """Whether marks do not suffice: they break multi-line matches and shift columns."""
     return query.multiline or query.only_matching
 
 
 def make_glob_relative(glob: str, root: str) -> str:
-    """A glob as the search directory sees it, also if it was written as an absolute path."""
+    """A glob relative to the search directory; it may be an absolute path there."""
     sign, body = ("!", glob[1:]) if glob.startswith("!") else ("", glob)
     prefix = root.rstrip("/") + "/"
     return sign + (body[len(prefix) - 1 :] if body.startswith(prefix) else body)

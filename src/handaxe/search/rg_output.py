@@ -1,9 +1,9 @@
-r"""What ripgrep writes, taken apart while it comes: per file a path and some lines.
+r"""Parsers for the output of ripgrep: per file a path and some lines.
 
 With `--heading --null` a file begins with its path and a NUL byte, each line with its number and
 `:` or `-`, and an empty line ends the file; no line of a file can look like that, because every
 one of them is numbered. Files are handed on in pieces, so a file of ten million matches is never
-in memory, and a line longer than `MAX_LINE_BYTES` is reduced to what stands around its match.
+in memory, and a line longer than `MAX_LINE_BYTES` is cropped around its match.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from handaxe.search.rg_arguments import MatchMarks
 
 MAX_LINE_BYTES = 1 << 17
-"""A line with its marks may be so long; what is kept of a longer one shows more than is shown."""
+"""The maximum length of a line with its marks; a longer line is cropped around its match."""
 KEPT_BEFORE = 1 << 12
 KEPT_AFTER = 1 << 15
 
@@ -20,12 +20,12 @@ Take = Callable[[bytes, bytes], bool]
 """Takes a path and whole lines of that file; True means that no more is wanted."""
 
 _IS_BINARY = re.compile(rb"(?:\r\n)?([^\n]*): binary file matches \(found [^\n]*\n")
-# With `--crlf` ripgrep's own line breaks are CRLF, but not those between two threads' files.
+# With `--crlf` ripgrep ends lines with CRLF, but not between files of two threads.
 _END_OF_FILE = re.compile(rb"\n\r?\n")
 _COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 _NUMBER = re.compile(rb"\d+[:-](?:\d+:)?")
 _MAX_NUMBER = 64
-"""A line begins with its number within so many bytes."""
+"""The number of a line is within so many bytes."""
 
 
 class HeadingStream:
@@ -68,7 +68,7 @@ class HeadingStream:
         return self._emit_lines(data, at)
 
     def finish(self) -> bool:
-        """Hand on what is left when the output ends."""
+        """Take the rest after the output has ended."""
         rest, self._rest = self._rest, b""
         if self._path is None:
             self._named(rest)
@@ -83,7 +83,7 @@ class HeadingStream:
         return crop_lines(body, self._marks)
 
     def _emit_lines(self, data: bytes, at: int) -> bool:
-        """Hand on whole lines of a file that goes on; the last one may prove to be its end."""
+        """Give whole lines of an unfinished file; the last line may turn out to be its end."""
         if self._path is None:
             self._rest = data[at:]
             return False
@@ -97,7 +97,7 @@ class HeadingStream:
         return False
 
     def _named(self, before_nul: bytes) -> bytes:
-        """The path before a NUL, without what ripgrep says about binary files before it."""
+        """The path before a NUL, without messages about binary files before it."""
         if b"\n" not in before_nul:
             return strip_dot_slash(before_nul)
         while (found := _IS_BINARY.match(before_nul)) is not None:
@@ -117,7 +117,7 @@ class PathStream:
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""
-        # No path holds a NUL, so this takes the beginning off every path at once.
+        # No path contains a NUL, so this removes the `./` of all paths at once.
         data = (b"\0" + self._rest + piece).replace(b"\0./", b"\0")
         end = data.rfind(b"\0")
         paths, self._rest = data[1:end], data[end + 1 :]
@@ -146,17 +146,17 @@ class CountStream:
 
 
 def strip_dot_slash(path: bytes) -> bytes:
-    """A path as ripgrep writes it, relative to the search directory."""
+    """A path of ripgrep without its leading `./`."""
     return path[2:] if path.startswith(b"./") else path
 
 
 def make_path_key(path: bytes) -> bytes:
-    """A key that sorts paths part by part, as a walk through sorted directories meets them."""
+    """A key that sorts paths part by part, as a sorted run of ripgrep does."""
     return path.replace(b"/", b"\0")
 
 
 def crop_lines(body: bytes, marks: MatchMarks) -> bytes:
-    """Lines of which none is too long, the same however the output came in pieces."""
+    """The lines, each cropped to `MAX_LINE_BYTES`."""
     lines = body.split(b"\n")
     for at, line in enumerate(lines):
         if len(line) > MAX_LINE_BYTES or marks.gap in line[:_MAX_NUMBER]:
@@ -165,7 +165,7 @@ def crop_lines(body: bytes, marks: MatchMarks) -> bytes:
 
 
 def crop_line_start(line: bytes, marks: MatchMarks) -> bytes:
-    """The beginning of a very long line, reduced; it begins with a gap where one was left."""
+    """The start of a very long line that has no end yet, cropped around its first match."""
     number, text = _split_line_number(line)
     text = text.removeprefix(marks.gap)
     first = text.find(marks.start)
@@ -177,7 +177,7 @@ def crop_line_start(line: bytes, marks: MatchMarks) -> bytes:
 
 
 def crop_line(line: bytes, marks: MatchMarks) -> bytes:
-    """What is around the first match of a long line, and gaps where something is left out."""
+    """A long line cropped around its first match, with gaps where text is left out."""
     number, text = _split_line_number(line)
     is_begun = text.startswith(marks.gap)
     text = text.removeprefix(marks.gap)
@@ -193,7 +193,7 @@ def crop_line(line: bytes, marks: MatchMarks) -> bytes:
 
 
 def _strip_cut_mark(text: bytes, marks: MatchMarks) -> bytes:
-    """A text without the beginning of a mark at its end."""
+    """The text without an incomplete mark at its end."""
     for mark in (marks.start, marks.end):
         for size in range(len(mark) - 1, 0, -1):
             if text.endswith(mark[:size]):

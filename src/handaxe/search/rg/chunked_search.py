@@ -1,7 +1,6 @@
-"""A file with very long lines, searched in pieces: what is found, as if it had been searched whole.
+"""Search of files with very long lines in pieces, with the result of a search of the whole file.
 
-Of a long line the surroundings of its first match are shown. Lines around a match are shown as far
-as they are in the same piece.
+A long line is shown around its first match. Context lines are shown if they are in the same piece.
 """
 
 import os
@@ -22,9 +21,9 @@ from handaxe.search.rg_output import KEPT_BEFORE, CountStream, HeadingStream, cr
 from handaxe.search.walk.root import open_beneath
 
 MULTILINE_BYTES = 48 << 10
-"""Where a match may go across lines, all that is searched together has to be small."""
+"""The size of a piece if a match may cross lines."""
 MAX_PARTS = 1_000
-"""So many matching parts of one long line are shown at most."""
+"""The maximum number of matching parts shown of one long line."""
 _NUMBER = re.compile(rb"(?m)^(\d+)([:-])")
 _PART = re.compile(rb"\d+:(\d+):(.*)")
 
@@ -40,7 +39,7 @@ class PieceSearch:
     """Searches texts with runs of ripgrep."""
 
     whole_bytes = 2 << 20
-    """How much whole lines may hold together."""
+    """The maximum size of whole lines together."""
 
     def __init__(self, query: TextQuery, marks: MatchMarks, open_run: OpenPieces) -> None:
         self._query = msgspec.structs.replace(query, mode="content")
@@ -48,7 +47,7 @@ class PieceSearch:
         self._open = open_run
 
     def bodies(self, texts: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-        """The number of a text and lines to show of it, as ripgrep writes them; in any pieces."""
+        """The number of a text and some lines of it, as ripgrep writes them."""
         ready: list[tuple[int, bytes]] = []
         with open_texts(texts) as files:
 
@@ -108,7 +107,7 @@ class ChunkedSearch:
         watch: SearchDeadline,
         encoding: str | None = None,
     ) -> None:
-        """Plan searches; `encoding` is what the files are in, if that is not UTF-8."""
+        """Plan searches; `encoding` is that of the files if it is not UTF-8."""
         self._encoding = encoding
         self._query = query
         self._marks = marks
@@ -122,7 +121,7 @@ class ChunkedSearch:
         """False if time ran out in one of the files."""
 
     def count(self, path: str) -> int:
-        """How many lines match; with a query for files 1 as soon as one does."""
+        """How many lines match; 1 if the query only asks for files."""
         total = 0
         for part in self._parts(path):
             if isinstance(part, WholeLines):
@@ -173,7 +172,7 @@ class ChunkedSearch:
             os.close(fd)
 
     def _matches(self, part: LongLine) -> Iterator[bytes]:
-        """What is to be shown of each match, without the number of the line."""
+        """The text around each match, without the line number."""
         windows = part.windows
         for number, body in self._pieces.bodies([window.data for window in windows]):
             window = windows[number]
@@ -198,7 +197,7 @@ class ChunkedSearch:
             yield self._session_context(text, at, window)
 
     def _find_first_own(self, text: bytes, window: LongLineWindow) -> int | None:
-        """Where the first match is marked that begins in a window's own part."""
+        """The position of the first match that begins in the own part of a window."""
         start, end = self._marks.start, self._marks.end
         marked, at = 0, text.find(start)
         while at >= 0:
@@ -209,7 +208,7 @@ class ChunkedSearch:
                 return at
             marked += len(start) + len(end)
             at = text.find(start, at + len(start))
-        # A match without characters has no marks.
+        # An empty match has no marks.
         return 0 if not marked and start not in text and window.begin == 0 else None
 
     def _session_context(self, text: bytes, at: int, window: LongLineWindow) -> bytes:
@@ -226,7 +225,7 @@ class ChunkedSearch:
 
 
 def _shift_line_numbers(body: bytes, more: int) -> bytes:
-    """Lines with higher numbers."""
+    """The lines with their numbers raised by `more`."""
     if not more:
         return body
     return _NUMBER.sub(lambda found: b"%d%s" % (int(found[1]) + more, found[2]), body)

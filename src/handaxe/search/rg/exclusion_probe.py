@@ -1,8 +1,9 @@
 """Whether ripgrep lists what it skips (`--debug`), and what its messages add up to.
 
 ripgrep writes each message in about fifty small pieces, which takes some 40 µs; with a filter it
-writes one for every file. So a large tree is asked about only until ripgrep has said too much about
-it once. The limit is a size and not a time, so that a tree gets the same answer on a busy machine.
+writes one for every file. So the list of a large tree stops after some 200 entries, and the next
+search does not ask for it. The limit is a size and not a time, so that a tree gets the same answer
+on a busy machine.
 """
 
 import os
@@ -17,9 +18,9 @@ from handaxe.search.walk.ignored_survey import IgnoredEntries, IgnoredSurvey
 from handaxe.search.walk.root import SearchPlace
 
 QUIET_BYTES = 1 << 15
-"""A large tree with longer messages, some two hundred entries, is not asked about again."""
+"""The limit for the messages about a large tree, some 200 entries."""
 MAX_FILTERED = 250
-"""With a filter, only trees of so many files are asked about."""
+"""With a filter, ripgrep lists what it skips only in trees of so many files."""
 
 LoudTrees = set[tuple[str | bool | None, ...]]
 """Queries without their patterns for which ripgrep had too much to say."""
@@ -87,7 +88,7 @@ def find_ignored(outcome: RipgrepOutcome, fd: int) -> IgnoredEntries | None:
         try:
             kind = os.stat(path, dir_fd=fd, follow_symlinks=False).st_mode
         except OSError:
-            # It is gone, or ripgrep could not write its name.
+            # It was removed, or ripgrep could not write its name.
             return None
         if stat.S_ISDIR(kind):
             found.directories.append(os.fsdecode(path))

@@ -1,7 +1,6 @@
-"""Where nothing was found: what there is in the files that a search passes by.
+"""The search of skipped files after a search without a match.
 
-Only those files are searched again, and not for long; an answer that did not come to the end of
-them says so.
+It takes only a short time. An answer that is not complete says so.
 """
 
 import os
@@ -34,13 +33,13 @@ LONGER_IN_BINARY = 2.5
 MAX_FILES = 10_000
 
 Open = Callable[[Feed, RipgrepOptions, Sequence[str] | None], RipgrepProcess]
-"""Begins a run of ripgrep over some entries, or over everything."""
+"""Starts ripgrep over some entries or over the whole tree."""
 Confirm = Callable[[dict[bytes, int], RipgrepOptions], dict[bytes, int]]
-"""Gives the counts of those files that are the ones that were judged."""
+"""Gives the counts of the files that were certainly inside the tree."""
 
 
 class FallbackSearch:
-    """After a first run without a match."""
+    """The second searches for one query."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class FallbackSearch:
     def search_ignored(
         self, survey: IgnoredSurvey, listed: IgnoredEntries | None
     ) -> list[FallbackMatches]:
-        """Matches in ignored files; nothing if there is none.
+        """Matches in ignored files, as a list of at most one.
 
         Args:
             survey: what a scan of the tree found.
@@ -97,10 +96,10 @@ class FallbackSearch:
         return IgnoredEntries(*map(list, both)), is_complete
 
     def search_binary(self, *, is_counted: bool, is_small: bool) -> list[FallbackMatches]:
-        """Binary files with a match; nothing if there is no binary file.
+        """Binary files with a match, as a list of at most one.
 
-        Everything has to be searched once more, which in a large tree is done if that will not
-        take long. Where nobody counted them, an answer of zero says that it was done.
+        This searches everything again, so a large tree is searched only if that is quick. If
+        binary files were not counted, an answer of zero says that they were searched.
         """
         if is_counted and not self._first.binary:
             return []
@@ -110,7 +109,7 @@ class FallbackSearch:
         return looks if looks or is_counted else [FallbackMatches("binary", 0, 0, "")]
 
     def search_foreign(self) -> list[FallbackMatches]:
-        """Matches in files of other encodings, in which other bytes stand for the pattern."""
+        """Matches in files of other encodings, where other bytes represent the pattern."""
         found: list[bytes] = []
 
         def take(paths: list[bytes]) -> bool:
@@ -169,7 +168,7 @@ class FallbackSearch:
 
 
 def _merge_looks(looks: list[FallbackMatches], *, are_all: bool) -> list[FallbackMatches]:
-    """What was found in files of several encodings, as one."""
+    """The results for several encodings as one."""
     found = [look for look in looks if look.files]
     if not found:
         return [] if are_all else [FallbackMatches("encoding", 0, 0, "", is_complete=False)]
@@ -209,7 +208,7 @@ _CALLED = {
 
 
 def detect_foreign_encoding(path: str | bytes, directory: int) -> str | None:
-    """What ripgrep has to be told to read a file; None for what it reads as it is."""
+    """The encoding that ripgrep needs to read a file; None if it needs none."""
     try:
         file = open_beneath(directory, path)
     except OSError:
@@ -221,7 +220,7 @@ def detect_foreign_encoding(path: str | bytes, directory: int) -> str | None:
     finally:
         os.close(file)
     if len(head) == HEAD_BYTES:
-        # A character may be cut in two at the end; a line is not.
+        # The last character may be incomplete.
         head = head[: head.rfind(b"\n") + 1] or head[:-4]
     if head.isascii():
         return None

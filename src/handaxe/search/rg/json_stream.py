@@ -1,4 +1,4 @@
-"""`rg --json` as files and marked lines: the form matches of several lines come in."""
+"""Parser for `rg --json`, for matches that cross lines or need columns."""
 
 import re
 from binascii import a2b_base64
@@ -11,7 +11,7 @@ from handaxe.search.rg_arguments import MatchMarks
 from handaxe.search.rg_output import MAX_LINE_BYTES, Take, crop_lines, strip_dot_slash
 
 MAX_RECORD_BYTES = 4 << 20
-"""A match that takes more is not read: its file has to be searched in pieces."""
+"""A file with a longer match is searched in pieces."""
 _PATH = re.compile(
     rb'\{"type":"(?:match|context)","data":\{"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})'
 )
@@ -55,7 +55,7 @@ class JsonStream:
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Record)
         self.binary_files: list[bytes] = []
         self.too_large: bytes | None = None
-        """The file with a match that is too large to be read, which ends the answer."""
+        """The file with a match that is too long, which ends the output."""
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""
@@ -75,7 +75,7 @@ class JsonStream:
         return any(raw and self._take_record(self._decoder.decode(raw)) for raw in records)
 
     def finish(self) -> bool:
-        """Nothing is kept back."""
+        """Nothing is left to take."""
         return False
 
     def _take_record(self, record: _Record) -> bool:
@@ -128,6 +128,6 @@ class JsonStream:
         return b"".join(body)
 
     def _marked(self, match: bytes) -> bytes:
-        """The match between marks; one of several lines is marked on each of them."""
+        """The match between marks, on each of its lines."""
         start, end = self._marks.start, self._marks.end
         return b"\n".join(start + line + end if line else line for line in match.split(b"\n"))

@@ -1,4 +1,4 @@
-"""Runs of ripgrep for one query: begun with as much as the machine can give, and no more."""
+"""Starts of ripgrep for one query, within the limits of the machine."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ MAX_CUT_FILES = 500
 
 
 class RipgrepLauncher:
-    """Begins runs, and knows what the last ones were short of."""
+    """Starts runs, and knows which resources earlier runs lacked."""
 
     def __init__(
         self,
@@ -55,18 +55,18 @@ class RipgrepLauncher:
         self.one_thread = False
         self.saves_memory = False
         self.long_files: list[str] | None = None
-        """Files with long lines, in path order; None until they had to be looked for."""
+        """Files with long lines, in path order; None until a run needed them."""
         pieces = PieceSearch(query, self.marks, self._open_pieces)
         self.cut = ChunkedSearch(query, self.marks, pieces, place.fd, watch, self._encoding)
         """Searches files with long lines."""
 
     @property
     def leaves_something(self) -> bool:
-        """Whether not all there is to search is searched in pieces."""
+        """Whether there is anything to search that is not searched in pieces."""
         return not (self._query.is_file and self.long_files)
 
     def find_long_lines(self, path: bytes | None = None) -> None:
-        """Look for files with long lines, which are searched in pieces from now on.
+        """Find files with long lines, which are searched in pieces from now on.
 
         Args:
             path: a file that counts as one of them whatever its lines are like.
@@ -122,7 +122,7 @@ class RipgrepLauncher:
         targets: Sequence[str] | None = None,
         fds: Sequence[int] = (),
     ) -> RipgrepProcess:
-        """Begin a run over the place of the search, or over some entries of it only."""
+        """Start a run over the whole place, or only over `targets`."""
         manner = manner or RipgrepOptions()
         may_say = MAX_SAID_BYTES if manner.asks_why else self.may_say
         asks_why = manner.asks_why or self.is_asked or self.saves_memory
@@ -161,7 +161,7 @@ class RipgrepLauncher:
         manner: RipgrepOptions,
         held: OpenFiles[bytes] | None = None,
     ) -> RipgrepProcess:
-        """Begin a run for lines, over everything or over files that are held open."""
+        """Start a run for lines, over the whole place or over open files."""
         stream = (
             JsonStream(take, self.marks, self._query)
             if is_json_needed(self._query)
@@ -181,7 +181,7 @@ class RipgrepLauncher:
     def open_held(
         self, feed: Feed, manner: RipgrepOptions, held: OpenFiles[bytes]
     ) -> RipgrepProcess:
-        """Begin a run over files that are held open."""
+        """Start a run over open files."""
         return self.open(feed, manner, targets=held.targets, fds=held.fds)
 
     def _open_pieces(

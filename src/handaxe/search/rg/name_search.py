@@ -57,7 +57,7 @@ class _Listing(msgspec.Struct, kw_only=True):
     """None if unknown."""
     unreadable: int = 0
     unvisited: list[str] = []
-    """Directories to go on with after time ran out."""
+    """Directories to continue with after time ran out."""
 
     @property
     def is_complete(self) -> bool:

@@ -39,7 +39,7 @@ def find_ripgrep(roots: Sequence[str], search_path: str | None = None) -> str | 
 
 @cache
 def _list_script_directories() -> tuple[str, ...]:
-    """Where the installer of this very interpreter puts programs."""
+    """The directories where packages of this interpreter install programs."""
     return sysconfig.get_path("scripts"), os.path.split(sys.executable)[0]
 
 

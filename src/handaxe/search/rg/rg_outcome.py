@@ -15,7 +15,7 @@ _IGNORED = re.compile(rb": ignoring (.*?): Ignore\(IgnoreMatch\(Gitignore\(")
 _LINK = re.compile(rb": ignoring (.*): failed to pass haystack filter: .*? is_symlink: true")
 
 Ending = Literal["finished", "satisfied", "enough", "out_of_time", "talked_too_much"]
-"""After "enough" and "out_of_time" a run can go on."""
+"""After "enough" and "out_of_time" a run can be resumed."""
 
 
 class RipgrepOutcome(msgspec.Struct):
@@ -65,7 +65,7 @@ class RipgrepOutcome(msgspec.Struct):
 
     @property
     def lacked_memory(self) -> bool:
-        """Whether it wanted more memory than it is given."""
+        """Whether the run needed more memory than it may use."""
         said = b"\n".join(self.complaints)
         return self._failed and (
             b"memory allocation" in said or b"os error 12" in said or b"OutOfMemory" in said
@@ -73,7 +73,7 @@ class RipgrepOutcome(msgspec.Struct):
 
     @property
     def crashed(self) -> bool:
-        """Whether it ended in a way that says nothing about the question."""
+        """Whether the run failed for another reason than the query."""
         return self._failed and self.exit_code != 2
 
     @property
@@ -81,19 +81,19 @@ class RipgrepOutcome(msgspec.Struct):
         return self.ending == "finished" and self.exit_code not in {0, 1}
 
     def hear(self, said: Iterable[bytes]) -> None:
-        """Take in the lines of its standard error."""
+        """Read the lines of standard error."""
         for line in said:
             self._note(line.rstrip(b"\n"))
 
     def note_binary(self, paths: Iterable[bytes]) -> None:
-        """Count files that proved to be binary."""
+        """Count binary files that standard output named."""
         self.binary += sum(self._can_count(path) for path in paths)
 
     def _note(self, line: bytes) -> None:
         if not line.startswith(b"rg: DEBUG|"):
             path = line.removeprefix(b"rg: ").rpartition(b": ")[0]
             self.unreadable += b"(os error " in line and self._can_count(path)
-            # A name with a line break in it.
+            # The message continues a name with a line break.
             self.is_clear = self.is_clear and line.startswith(b"rg: ")
             if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
                 self.complaints.append(line)

@@ -1,8 +1,8 @@
-"""One run of ripgrep: started, read as it writes, ended, and never left behind.
+"""One process of ripgrep: start, reading, pause, end.
 
-Its output goes to a consumer piece by piece, so nothing is kept that nobody wants. What it says
-about files it passed by goes to a file in memory and is counted at the end: it writes every such
-line in many small pieces, and a pipe would make it wait for us each time.
+A consumer takes the output piece by piece. Messages about skipped files go to a file in memory and
+are counted at the end. ripgrep writes each of them in many small pieces, for which a pipe would be
+slow.
 """
 
 import os
@@ -31,20 +31,20 @@ GATHER_S = 0.002
 BRIEFLY_S = 0.0003
 MAX_SAID_BYTES = 64 << 20
 LOOK_UP_S = 0.2
-"""How often at least a run is looked after that writes nothing."""
+"""The longest time between two checks of a run that writes nothing."""
 FIRST_LOOK_S = 0.004
 LOOK_SHARE = 0.25
-"""At first it is looked after sooner, and then each time after this part of its time so far."""
+"""The first check comes after `FIRST_LOOK_S`, later ones after this share of the time so far."""
 TOO_LATE_S = 0.1
-"""A run that has come so far is not broken off for what it says, unless that is beyond measure."""
+"""After so long a run is not stopped for its messages, unless they exceed `MAX_SAID_BYTES`."""
 MAX_MEMORY_BYTES = 1 << 30
 SMALL_MEMORY_BYTES = 32 << 20
 MEMORY_PER_THREAD = 4 << 20
-"""What a run has at first: enough for trees of any size, and not for lines of any length."""
+"""The first memory limit: enough for trees of any size, but not for very long lines."""
 MAX_THREADS = 12
 CONFIG_VARIABLE = "RIPGREP_CONFIG_PATH"
 
-# Only Linux can limit a running process; elsewhere ripgrep is trusted to be modest.
+# Only Linux can limit a running process.
 prlimit = getattr(resource, "prlimit", None)
 _CAN_WAIT = prlimit is not None and Path("/proc/self/fd").is_dir()
 
@@ -53,7 +53,7 @@ Feed = Callable[[bytes], bool]
 
 
 class RipgrepProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is given."""
+    """The resources of a run."""
 
     is_prompt: bool = False
     """Whether it writes every line at once."""
@@ -67,7 +67,7 @@ ORDINARY = RipgrepProcessOptions()
 
 
 class RipgrepProcess:
-    """ripgrep at work in a directory. It can be left alone for a while and goes on afterwards."""
+    """A running ripgrep, which can be paused and resumed."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class RipgrepProcess:
     ) -> None:
         self.outcome = outcome
         self.may_say = terms.may_say
-        """How many bytes it may say before it is broken off."""
+        """How many bytes of messages it may write before it is stopped."""
         self._feed = feed
         self._at_end = at_end
         self._watch = watch
@@ -99,7 +99,7 @@ class RipgrepProcess:
     def go(
         self, ends_at: float | None = None, has_enough: Callable[[], bool] = lambda: False
     ) -> Ending:
-        """Let it run until it ends, is satisfied, has enough for now, or its time is up."""
+        """Read until it ends, its consumer is satisfied or has enough, or time runs out."""
         deadline = time.monotonic() + self._watch.get_remaining_s()
         if ends_at is not None:
             deadline = min(deadline, ends_at)
@@ -113,7 +113,7 @@ class RipgrepProcess:
         return self.outcome.ending
 
     def read_resident_bytes(self) -> int:
-        """How much memory it has in use; 0 where the system does not say."""
+        """The memory in use; 0 if the system does not say."""
         try:
             pages = Path(f"/proc/{self._process.pid}/statm").read_bytes().split()[1]
             return int(pages) * resource.getpagesize()
@@ -121,16 +121,16 @@ class RipgrepProcess:
             return 0
 
     def pause(self) -> None:
-        """Keep it from using the machine."""
+        """Stop it for a while."""
         self._signal(signal.SIGSTOP)
 
     def resume(self, for_s: float | None = None) -> Ending:
-        """Let it go on where it was, until it ends or its time is up."""
+        """Let a paused run continue, and read until it ends or time runs out."""
         self._signal(signal.SIGCONT)
         return self.go(None if for_s is None else time.monotonic() + for_s)
 
     def end(self) -> RipgrepOutcome:
-        """Leave no process and no descriptor behind; what the run came to, however often asked."""
+        """End the process and close its descriptors; further calls give the same outcome."""
         outcome = self.outcome
         if self._said.closed:
             return outcome
@@ -149,7 +149,7 @@ class RipgrepProcess:
         return outcome
 
     def _drain(self, deadline: float, has_enough: Callable[[], bool]) -> Ending:
-        """Read its output to the end; only that means that nothing more comes."""
+        """Read the output until its end or a reason to stop."""
         assert self._process.stdout is not None
         out = self._process.stdout.fileno()
         poll = select.poll()
@@ -175,7 +175,7 @@ class RipgrepProcess:
                 return "enough"
             pieces += 1
             if pieces > self._quick_pieces and len(piece) < SMALL_PIECE_BYTES:
-                # Let some of it gather instead of waking for every file, or every line.
+                # Let some output gather, instead of waking up for every file or line.
                 time.sleep(self._gather_s)
 
     def _schedule_check(self, now: float) -> float:
@@ -190,14 +190,14 @@ class RipgrepProcess:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        # Not yet waited for, so the number still belongs to this process and to no other.
+        # The process was not waited for, so its number is still its own.
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
 
 def compute_initial_memory() -> int:
-    """How much memory a run has at first."""
+    """The memory limit of a first run."""
     return SMALL_MEMORY_BYTES + MEMORY_PER_THREAD * min(os.cpu_count() or 1, MAX_THREADS)
 
 
@@ -212,7 +212,7 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=said,
             cwd=directory,
-            # It reads settings before anything else, and so waits until its memory is limited.
+            # It reads settings first, so this makes it wait until its memory is limited.
             env=tag_environment({CONFIG_VARIABLE: f"/proc/self/fd/{gate}"} if _CAN_WAIT else {}),
             bufsize=0,
             process_group=0,
@@ -225,7 +225,7 @@ def _start(
     finally:
         os.close(gate)
         os.close(opens)
-    # Beside the search, which has begun.
+    # ripgrep works meanwhile.
     from handaxe.process.worker_pool import WORKERS
 
     WORKERS.keep_watch()

@@ -1,10 +1,10 @@
-"""A query answered by ripgrep, in as few and as short runs as it takes.
+"""Search for text with as few and as short runs of ripgrep as possible.
 
 Lines come in path order, and a sorted run of ripgrep uses one thread. So a sorted run goes first
 for a moment: it ends in a small tree, and it fills the page for a common word. If neither is near,
 it is paused, and a run with all threads finds lines in any order, which are sorted here. If these
-are more than a page, the sorted run goes on for as long as a page should take. If the page is still
-not full then, the unsorted run goes on to its end, and the first page of its lines is kept.
+are more than a page, the sorted run continues for as long as a page should take. If the page is not
+full then, the unsorted run continues to its end, and the first page of its lines is kept.
 """
 
 import os
@@ -41,26 +41,26 @@ from handaxe.search.walk.ignored_survey import IgnoredSurvey
 from handaxe.search.walk.root import SearchPlace, stat_all
 
 GLANCE_S = 0.02
-"""How long a sorted run may take before the search counts as a long one."""
+"""How long a sorted run may take at first."""
 HOPEFUL = 5
-"""A sorted run goes on so many times as long if that promises to fill the page."""
+"""A sorted run continues for so many times `GLANCE_S` if that may fill the page."""
 PROMPT_LINES = 1_000
-"""Up to so many lines it writes each at once: what it has found by a moment shows what to hope."""
+"""For pages up to this size a sorted run writes each line at once, which shows its progress."""
 SORTED_SHARE = 3
-"""How many times the unsorted run's time the sorted one may take for the same number of lines."""
+"""How much longer than the unsorted run the sorted one may take for a page."""
 MAX_PILE_LINES = 200_000
 MAX_PAUSED_BYTES = 9 << 20
-"""A paused run that holds more memory has met long lines."""
+"""A paused run with more memory has read long lines."""
 MOST_ATTEMPTS = 3
-"""So often at most lines are looked for that change while they are."""
+"""How often a search starts again because files change meanwhile."""
 
 
 class _Again(Exception):
-    """The answer has to be begun again, more modestly."""
+    """The search has to start again, with other options."""
 
 
 class Ripgrep:
-    """One query on its way."""
+    """The search for one query."""
 
     def __init__(
         self,
@@ -86,10 +86,7 @@ class Ripgrep:
         self._attempts = 1
 
     def answer(self) -> TextFound:
-        """The asked-for part of the answer.
-
-        What the machine was short of is asked for once more in a smaller way, from the start.
-        """
+        """The requested page; a run that lacks threads or memory is repeated with less."""
         while True:
             try:
                 return self._answer()
@@ -184,7 +181,7 @@ class Ripgrep:
         return self._survey_beside(self._launch.open_lines(take, manner))
 
     def _survey_beside(self, run: RipgrepProcess) -> RipgrepProcess:
-        """Scan the tree while ripgrep works; how much it may say depends on that."""
+        """Scan the tree while ripgrep works, to limit the size of its messages."""
         try:
             run.may_say = self._launch.may_say = self._probe.may_say
         except BaseException:
@@ -199,7 +196,7 @@ class Ripgrep:
         return self._page_found(page)
 
     def _find_sorted_lines(self) -> TextFound:
-        """Lines in path order, those of files that are searched in pieces between the others."""
+        """Lines in path order, including those of files that are searched in pieces."""
         page = LinePage(self._query, self._screen)
         waiting = list(reversed(self._launch.long_files or ()))
 
@@ -223,7 +220,7 @@ class Ripgrep:
         return self._page_found(page)
 
     def _find_unsorted_lines(self, ordered: RipgrepProcess | None) -> TextFound | None:
-        """The page of an unsorted run; None if it is left to a sorted one, begun by then or not."""
+        """The page of an unsorted run; None if a sorted run has to find it."""
         end = self._query.end
         pile = UnorderedLines(end, self._screen)
         began = time.monotonic()
@@ -254,7 +251,7 @@ class Ripgrep:
         return msgspec.structs.replace(found, capped_lines=self._launch.cut.capped_lines)
 
     def _confirm(self, page: LinePage) -> None:
-        """Take nothing for sure that may have been read from another file."""
+        """Search files again whose names may have led elsewhere, and drop what differs."""
         unsure = self._confirming.select_unsure(self._launch.exclude_long_files([*page.lines_of]))
         if not unsure:
             return
@@ -295,12 +292,12 @@ class Ripgrep:
         return ignored + binary + look.search_foreign()
 
     def _finish_all(self, feed: Feed) -> None:
-        """Search everything for what a line each tells of."""
+        """Search everything, for an answer with one entry per file."""
         if self._launch.leaves_something:
             self._finish(self._survey_beside(self._launch.open(feed)))
 
     def _finish(self, process: RipgrepProcess) -> None:
-        """Let a run go on to its end."""
+        """Let a run continue to its end."""
         try:
             process.go()
             self._settle(process)
@@ -308,12 +305,12 @@ class Ripgrep:
             process.end()
 
     def _search_in_pieces(self, path: bytes | None = None) -> None:
-        """Begin again, with files of long lines searched in pieces."""
+        """Start again, with files of long lines searched in pieces."""
         self._launch.find_long_lines(path)
         raise _Again
 
     def _settle(self, process: RipgrepProcess) -> None:
-        """Take in what a run came to; what the machine was short of begins it again."""
+        """Read the outcome of a run; raises `_Again` if the run lacked resources."""
         outcome = self._last = process.end()
         self._probe.note(outcome)
         self._launch.is_asked = self._probe.is_asked
@@ -338,7 +335,7 @@ class Ripgrep:
 
 
 def _build_sorted_options(end: int | None) -> RipgrepOptions:
-    """How a sorted run is asked for the first lines up to `end`."""
+    """The options of a sorted run for the first `end` lines."""
     return RipgrepOptions(
         is_sorted=True,
         is_prompt=end is not None and end <= PROMPT_LINES,
@@ -347,7 +344,7 @@ def _build_sorted_options(end: int | None) -> RipgrepOptions:
 
 
 def _is_filled_at_once(run: RipgrepProcess, page: LinePage, end: int) -> bool:
-    """Whether a sorted run came to its end in a moment, or in others that promised it."""
+    """Whether a sorted run ended soon, or a little later because it made progress."""
     for seconds, hoped_for in (
         (GLANCE_S, 0),
         (GLANCE_S / 2, end // HOPEFUL),

@@ -104,7 +104,7 @@ def load_file_types() -> FileTypes:
 
 
 class FileFilter:
-    """Says of single paths whether they are wanted."""
+    """The filter of a query by glob and type."""
 
     def __init__(self, query: TextQuery) -> None:
         glob = None if query.glob is None else make_glob_relative(query.glob, query.root)

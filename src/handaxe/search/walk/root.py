@@ -1,4 +1,4 @@
-"""Where a search runs: an open directory, and the file in it if it is about one file only."""
+"""The place of a search: an open directory, and a file in it if the query names one."""
 
 import ctypes
 import errno
@@ -16,7 +16,7 @@ from handaxe.search.walk.ignore_files import Ignores, read_ignores_above
 
 
 class SearchPlace:
-    """A directory held open, so that nobody can put another one in its place."""
+    """A directory that is open, so that no other directory can take its place."""
 
     def __init__(self, root: str, *, is_file: bool, respect_ignore: bool) -> None:
         path, name = os.path.split(root) if is_file else (root, "")
@@ -43,7 +43,7 @@ class SearchPlace:
 
     @cached_property
     def directory(self) -> str:
-        """The directory as a program started from here can enter it."""
+        """A path by which a child process can enter the directory."""
         held = f"/proc/self/fd/{self.fd}"
         return held if os.path.isdir(held) else self.path
 
@@ -68,7 +68,7 @@ class _How(ctypes.Structure):
 
 
 def open_beneath(directory: int, path: str | bytes, flags: int = FILE) -> int:
-    """A descriptor of what a relative path names; raises OSError where a link is in the way."""
+    """A descriptor for a relative path; raises OSError if a link is in the way."""
     if not path:
         return os.open(".", flags, dir_fd=directory)
     number = _open_at_once(directory, os.fsencode(path), flags)
@@ -76,7 +76,7 @@ def open_beneath(directory: int, path: str | bytes, flags: int = FILE) -> int:
 
 
 def stat_all(directory: int, paths: Iterable[bytes]) -> Iterator[tuple[bytes, os.stat_result]]:
-    """What relative paths name, links included; paths that name nothing are left out."""
+    """The status of relative paths, links not followed; missing paths are left out."""
     for path in paths:
         try:
             info = os.stat(path, dir_fd=directory, follow_symlinks=False)
@@ -86,7 +86,7 @@ def stat_all(directory: int, paths: Iterable[bytes]) -> Iterator[tuple[bytes, os
 
 
 def is_beneath(directory: int, path: bytes) -> bool:
-    """Whether a relative path names something, and no link is in the way."""
+    """Whether a relative path exists and no link is in the way."""
     above, _, name = path.rpartition(b"/")
     try:
         fd = open_beneath(directory, above, _STEP)
@@ -99,7 +99,7 @@ def is_beneath(directory: int, path: bytes) -> bool:
 
 
 def _open_at_once(directory: int, path: bytes, flags: int) -> int:
-    """The descriptor; -1 where the system has no such call."""
+    """The descriptor; -1 if the system has no `openat2`."""
     libc = load_libc()
     if libc is None:
         return -1

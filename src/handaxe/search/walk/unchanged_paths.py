@@ -1,12 +1,12 @@
-"""Which paths named the same files during the whole of a search.
+"""Which paths named the same files during a whole search.
 
-ripgrep opens files by their names, and follows a link that took a name's place after it looked.
-Whoever puts something else under a name, and even puts the old thing back, leaves a trace that
-nobody can set: the change time of what was moved, and that of the directory. So after a search a
-path is sure if for every part of it one of the two is older than the search. That costs one look
-for each directory. Paths that are not sure have to be searched again, held open.
+ripgrep opens files by their names, and follows a link that took the place of a name after its check.
+A program that replaces an entry leaves a trace, even if it restores the entry: the change times of
+the entry and of its directory, which no program can set. So after a search a path is sure if for
+every part of it one of the two is older than the search. That costs one `stat` per directory. Paths
+that are not sure are searched again by open descriptors.
 
-Where the clock of the file system is not the one of this machine, no path is sure.
+No path is sure on a file system whose clock is not the clock of this machine.
 """
 
 import ctypes
@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from handaxe.search.walk.root import load_libc
 
 MARGIN_NS = 20_000_000
-"""What changed so shortly before a search may have changed during it: clocks tick that coarsely."""
+"""An entry that changed so shortly before a search may have changed during it."""
 _STEP_NS = 15_000_000
-"""A clock that was set back by more during a search is not believed."""
+"""No path is sure if the clock was set back by more during a search."""
 _SECOND_NS = 1_000_000_000
 _ROOT = b""
 _LOCAL = frozenset(
@@ -35,11 +35,11 @@ _LOCAL = frozenset(
         0xCA451A4E,  # bcachefs
     }
 )
-"""File systems that stamp what is renamed with this machine's own clock."""
+"""File systems that set change times by the clock of this machine."""
 
 
 class UnchangedPaths:
-    """Made before a search, asked after it."""
+    """Created before a search, used after it."""
 
     def __init__(self, fd: int) -> None:
         """Note when a search of the directory `fd` begins."""
@@ -50,9 +50,9 @@ class UnchangedPaths:
         self._old_ns = self._began_ns - MARGIN_NS
 
     def select_unsure(self, paths: Iterable[bytes], *, are_named: bool = False) -> list[bytes]:
-        """Those paths, relative to the root, that may have stood for another file.
+        """Those paths, relative to the root, that may have led to another file.
 
-        With `are_named` they were named by the caller, so that they may have been links before.
+        With `are_named` the caller named them, so they may have been links before.
         """
         if not self._is_local or self._is_clock_set_back():
             return list(paths)
@@ -75,7 +75,7 @@ class UnchangedPaths:
         return {path for path in directories if self._state(path, known) != (True, True)}
 
     def _state(self, directory: bytes, known: dict[bytes, tuple[bool, bool]]) -> tuple[bool, bool]:
-        """Whether a directory was the same all the time, and whether its entries were."""
+        """Whether a directory stayed the same, and whether its entries did."""
         state = known.get(directory)
         if state is not None:
             return state

@@ -52,7 +52,7 @@ class GlobArgs(ToolArgs, kw_only=True):
 
 
 class GlobData(TypedDict):
-    """What Glob found."""
+    """The result of Glob."""
 
     durationMs: float
     filenames: Annotated[list[str], "Absolute paths, the newest first."]
@@ -147,7 +147,7 @@ def _is_respecting_ignore(options: SearchOptions) -> bool:
 
 
 def _list_places(args: GlobArgs) -> tuple[str, ...]:
-    """Where the call looks: the given directory, and where an absolute pattern begins."""
+    """The directories that the call reads: `path`, and where an absolute pattern begins."""
     given = args.path if args.path is not None else "."
     if not args.pattern.startswith(("/", "~/")):
         return (given,)
@@ -166,7 +166,7 @@ def _from_home(args: GlobArgs, home: str) -> GlobArgs:
 
 
 def _resolve_pattern(args: GlobArgs, real: str) -> str:
-    """The pattern; if it is absolute and begins with links, with the place they lead to."""
+    """The pattern, with links at the beginning of an absolute one resolved."""
     spelled = _list_places(args)[0].rstrip("/")
     if args.path is None and spelled != real and args.pattern.startswith(f"{spelled}/"):
         return gitignore.escape(real) + args.pattern[len(spelled) :]
@@ -176,7 +176,7 @@ def _resolve_pattern(args: GlobArgs, real: str) -> str:
 def _is_version_control(path: str, pattern: str, roots: Sequence[str]) -> bool:
     """Whether a pattern leads into a directory that a version control program keeps.
 
-    A working directory counts as what it is, wherever it lies.
+    A working directory inside such a directory is not one.
     """
     literal = GlobPattern(pattern).literal_directory
     start = literal if literal.startswith("/") else f"{path}/{literal}"

@@ -113,7 +113,7 @@ class Grep(Tool[GrepArgs]):
         if data["mode"] == "content":
             content: str = data["content"]
             if sum(row not in ("", "--") for row in content.split("\n")) > len(data["matches"]):
-                # The last of many lines are there as text only.
+                # Lines after the first thousand are text only.
                 return Text(content), notes
             return (*_group_by_file(data["matches"]), notes)
         if data["mode"] == "count":
@@ -205,7 +205,7 @@ def suggest_glob(glob: str, diagnostic: str) -> str | None:
 
 
 def suggest_type(name: str, types: Mapping[str, tuple[str, ...]]) -> str:
-    """The type that was probably meant, or how to do without one."""
+    """The type that was probably meant, or a glob instead."""
     plain = name.lower().removeprefix(".")
     by_ending = [known for known, globs in types.items() if f"*.{plain}" in globs]
     near = min(by_ending, key=len) if by_ending else find_closest_name(plain, types)

@@ -1,4 +1,4 @@
-"""What Grep gives as data; which fields there are depends on the mode."""
+"""The data of a Grep result; its fields depend on the mode."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -26,7 +26,7 @@ class CountData(TypedDict):
 
 
 class ElsewhereData(TypedDict):
-    """What a second look found where a search does not look."""
+    """Matches in files that a search skips."""
 
     reason: Literal["ignored", "binary", "encoding"]
     matches: int
@@ -43,7 +43,7 @@ class GrepFiles(TypedDict):
 
 
 class GrepDetails(TypedDict, total=False):
-    """What some modes and some searches say."""
+    """Fields of some modes and some searches."""
 
     content: Annotated[str, "Modes `content` and `count`: what the text shows."]
     numLines: Annotated[int, "Mode `content`: how many lines are shown."]
@@ -58,7 +58,7 @@ class GrepDetails(TypedDict, total=False):
 
 
 class GrepData(GrepFiles, GrepDetails):
-    """What Grep found."""
+    """The result of Grep."""
 
     mode: OutputMode
     truncated: Annotated[bool, "Whether there is or may be more."]

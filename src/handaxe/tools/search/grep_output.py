@@ -1,4 +1,4 @@
-"""What Grep answers: text for the model, data for the host, from what was found."""
+"""The result of Grep: text for the model and data for the host."""
 
 import re
 
@@ -36,7 +36,7 @@ _MODE_NAMES: dict[SearchMode, OutputMode] = {
 
 
 class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer, and how it was asked for."""
+    """The answer to one query, and how to show it."""
 
     found: TextFound
     mode: SearchMode
@@ -230,7 +230,7 @@ class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _describe_uncounted(self, kinds: list[str]) -> list[str]:
-        """What was passed by without being counted, and how to have it counted."""
+        """The kinds of files that were skipped but not counted, and how to count them."""
         if not kinds:
             return []
         files = " and ".join(kind for kind in kinds if kind not in _OTHER_KINDS)
@@ -249,7 +249,7 @@ def _format_row(line: MatchLine, name: str, *, numbered: bool) -> str:
 
 
 def _format_rows(text: str, name: str, *, numbered: bool) -> str:
-    """Many lines at once, each `12:text` or `12-text` so far."""
+    """Many lines at once, each given as `12:text` or `12-text`."""
     rows: list[str] = []
     for row in text.removesuffix("\n").split("\n"):
         digits = len(row) - len(row.lstrip("0123456789"))

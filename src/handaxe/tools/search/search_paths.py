@@ -21,7 +21,7 @@ SkipReason = Literal["ignored", "binary", "tooLarge", "unreadable", "links", "wi
 
 
 class SkippedData(TypedDict, total=False):
-    """How many files were not looked at, by reason; a reason is missing where nobody counted."""
+    """How many files were skipped, by reason; a reason that was not counted is missing."""
 
     ignored: int
     binary: int
@@ -35,19 +35,19 @@ class SkippedData(TypedDict, total=False):
 
 
 def format_path(path: str, directory: str) -> str:
-    """A path as text shows it to whoever works in `directory`."""
+    """A path as text shows it in a working directory."""
     prefix = directory if directory.endswith("/") else directory + "/"
     return quote_path(_make_relative(path, prefix))
 
 
 def format_paths(paths: Iterable[str], directory: str) -> list[str]:
-    """The same of many paths, which is quick as long as all of them can be shown as they are."""
+    """The same for many paths, fast if none needs quotes."""
     prefix = directory if directory.endswith("/") else directory + "/"
     return escape_paths(_make_relative(path, prefix) for path in paths)
 
 
 def escape_paths(paths: Iterable[str]) -> list[str]:
-    """Many paths, each as it can be given back."""
+    """Many paths in a form that tools accept."""
     found = list(paths)
     joined = "".join(found)
     if joined.isprintable() and "$'" not in joined:
@@ -56,7 +56,7 @@ def escape_paths(paths: Iterable[str]) -> list[str]:
 
 
 def escape_path(path: str) -> str:
-    """A path as it can be given back, with line breaks, controls and odd bytes quoted."""
+    """A path in a form that tools accept: line breaks, controls and other bytes are quoted."""
     return quote_path(path)
 
 
@@ -108,7 +108,7 @@ MAX_NAMED = 5
 
 
 def describe_skipped(skipped: SkippedFiles, *, verb: str) -> list[str]:
-    """One sentence per reason; nothing about what was not left out."""
+    """One sentence for each reason that left out files."""
     notes: list[str] = []
     if skipped.too_large:
         notes.append(
@@ -157,7 +157,7 @@ def to_skipped_data(skipped: SkippedFiles) -> SkippedData:
 
 
 def describe_timeout(timeout_s: float, unvisited: list[str], cwd: str) -> str:
-    """That the time was up, and where to go on."""
+    """A sentence that time ran out, and where to continue."""
     stopped = f"Stopped after {timeout_s:g} s; this is what was found until then."
     if not unvisited:
         return f"{stopped} Narrow the search with path, glob or type."
@@ -167,12 +167,12 @@ def describe_timeout(timeout_s: float, unvisited: list[str], cwd: str) -> str:
 
 
 def format_notes(notes: list[str]) -> str:
-    """Sentences about an answer, told apart from the answer."""
+    """Notes about an answer, in brackets."""
     return "\n".join(f"[{note}]" for note in notes)
 
 
 async def find_search_root(path: str, ctx: ToolContext) -> FileInfo:
-    """What stands at the path, if it can be searched at all."""
+    """The file or directory to search; raises a fault for others."""
     info = await ctx[Files].look(path)
     if info is None:
         raise NothingThere(path, await find_near_paths(path, ctx, may_be_directory=True))
