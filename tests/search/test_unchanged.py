@@ -20,13 +20,13 @@ def tree(tmp_path):
     os.close(fd)
 
 
-def begun(fd: int, monkeypatch: pytest.MonkeyPatch) -> UnchangedPaths:
+def begun(fd: int, monkeypatch: pytest.MonkeyPatch, *, are_named: bool = False) -> UnchangedPaths:
     """A search that begins after everything there is now, whatever the clock's ticks."""
     newest = os.stat(".", dir_fd=fd).st_ctime_ns
     for _, _, files, directory in os.fwalk(".", dir_fd=fd):
         newest = max(newest, os.fstat(directory).st_ctime_ns)
         newest = max([newest, *(os.stat(f, dir_fd=directory).st_ctime_ns for f in files)])
-    search = UnchangedPaths(fd)
+    search = UnchangedPaths(fd, are_named=are_named)
     monkeypatch.setattr(search, "_old_ns", newest + 1)
     # Clocks tick coarsely: what comes now is later than what was.
     while os.stat("..", dir_fd=fd).st_ctime_ns <= newest:
@@ -78,10 +78,10 @@ def test_new_files_beside_others_leave_these_sure(tree, monkeypatch):
 def test_a_link_now_is_not_sure_where_a_file_was_named(tree, monkeypatch):
     root, fd = tree
     (root / "link").symlink_to("top")
-    search = begun(fd, monkeypatch)
+    search = begun(fd, monkeypatch, are_named=True)
 
-    assert search.select_unsure([b"link"], are_named=True) == [b"link"]
-    assert search.select_unsure([b"top"], are_named=True) == []
+    assert search.select_unsure([b"link"]) == [b"link"]
+    assert search.select_unsure([b"top"]) == []
 
 
 def test_nothing_is_sure_where_the_clock_is_not_ours(tree, monkeypatch):

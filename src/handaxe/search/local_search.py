@@ -22,14 +22,6 @@ FINAL_WAIT_S = 0.15
 """How long to wait for a cancelled search, which ends soon after in any case."""
 
 
-def _get_no_rules() -> Hides | None:
-    return None
-
-
-def _return_false(_: str) -> bool:
-    return False
-
-
 class LocalSearch(Search):
     """Searches with ripgrep."""
 
@@ -37,8 +29,8 @@ class LocalSearch(Search):
         self,
         *,
         roots: Callable[[], Sequence[str]] = tuple,
-        hidden: Callable[[], Hides | None] = _get_no_rules,
-        may_read: Callable[[], Callable[[str], bool]] = lambda: _return_false,
+        hidden: Callable[[], Hides | None] = lambda: None,
+        may_read: Callable[[], Callable[[str], bool]] = lambda: lambda _: False,
         own_places: Sequence[str] = (),
     ) -> None:
         """Plan searches.

@@ -38,6 +38,7 @@ class HeadingStream:
         "_rest",
         "_take",
         "binary_files",
+        "too_large",
     )
 
     def __init__(self, take: Take, marks: MatchMarks) -> None:
@@ -47,6 +48,7 @@ class HeadingStream:
         self._rest = b""
         self._is_shortened = False
         self.binary_files: list[bytes] = []
+        self.too_large: bytes | None = None
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""

@@ -12,12 +12,12 @@ import msgspec
 from handaxe.contract.ports.search import TextQuery
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.long_lines import HoldsNul, LongLine, LongLineWindow, Pieces, WholeLines
-from handaxe.search.rg.json_stream import JsonStream
+from handaxe.search.rg.json_stream import create_line_stream
 from handaxe.search.rg.open_files import OpenFiles, open_texts
 from handaxe.search.rg.rg_outcome import RipgrepOutcome
 from handaxe.search.rg.rg_process import Feed, RipgrepProcess
-from handaxe.search.rg_arguments import MatchMarks, RipgrepOptions, is_json_needed
-from handaxe.search.rg_output import KEPT_BEFORE, CountStream, HeadingStream, crop_line
+from handaxe.search.rg_arguments import MatchMarks, RipgrepOptions
+from handaxe.search.rg_output import KEPT_BEFORE, CountStream, crop_line
 from handaxe.search.walk.root import open_beneath
 
 MULTILINE_BYTES = 48 << 10
@@ -55,11 +55,7 @@ class PieceSearch:
                 ready.append((files.get_key(target), body))
                 return False
 
-            stream = (
-                JsonStream(take, self._marks, self._query)
-                if is_json_needed(self._query)
-                else HeadingStream(take, self._marks)
-            )
+            stream = create_line_stream(take, self._marks, self._query)
 
             def at_end(outcome: RipgrepOutcome) -> None:
                 if outcome.ending == "finished":
@@ -194,7 +190,7 @@ class ChunkedSearch:
         text = row[found.end() :]
         at = self._find_first_own(text, window)
         if at is not None:
-            yield self._session_context(text, at, window)
+            yield self._add_context(text, at, window)
 
     def _find_first_own(self, text: bytes, window: LongLineWindow) -> int | None:
         """The position of the first match that begins in the own part of a window."""
@@ -211,7 +207,7 @@ class ChunkedSearch:
         # An empty match has no marks.
         return 0 if not marked and start not in text and window.begin == 0 else None
 
-    def _session_context(self, text: bytes, at: int, window: LongLineWindow) -> bytes:
+    def _add_context(self, text: bytes, at: int, window: LongLineWindow) -> bytes:
         start, end, gap = self._marks.start, self._marks.end, self._marks.gap
         before = text[:at].replace(start, b"").replace(end, b"")[-KEPT_BEFORE:]
         is_begun = window.column > 0 or at > len(before)

@@ -7,8 +7,14 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.search.rg_arguments import MatchMarks
-from handaxe.search.rg_output import MAX_LINE_BYTES, Take, crop_lines, strip_dot_slash
+from handaxe.search.rg_arguments import MatchMarks, is_json_needed
+from handaxe.search.rg_output import (
+    MAX_LINE_BYTES,
+    HeadingStream,
+    Take,
+    crop_lines,
+    strip_dot_slash,
+)
 
 MAX_RECORD_BYTES = 4 << 20
 """A file with a longer match is searched in pieces."""
@@ -131,3 +137,12 @@ class JsonStream:
         """The match between marks, on each of its lines."""
         start, end = self._marks.start, self._marks.end
         return b"\n".join(start + line + end if line else line for line in match.split(b"\n"))
+
+
+def create_line_stream(
+    take: Take, marks: MatchMarks, query: TextQuery
+) -> HeadingStream | JsonStream:
+    """The parser for the output of a run for lines."""
+    if is_json_needed(query):
+        return JsonStream(take, marks, query)
+    return HeadingStream(take, marks)

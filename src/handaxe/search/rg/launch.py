@@ -12,7 +12,7 @@ from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.long_lines import find_long_files
 from handaxe.search.rg.chunked_search import ChunkedSearch, PieceSearch
 from handaxe.search.rg.fallback import detect_foreign_encoding
-from handaxe.search.rg.json_stream import JsonStream
+from handaxe.search.rg.json_stream import create_line_stream
 from handaxe.search.rg.open_files import OpenFiles
 from handaxe.search.rg.rg_outcome import RipgrepOutcome
 from handaxe.search.rg.rg_process import (
@@ -23,8 +23,8 @@ from handaxe.search.rg.rg_process import (
     RipgrepProcessOptions,
     compute_initial_memory,
 )
-from handaxe.search.rg_arguments import MatchMarks, RipgrepOptions, build_command, is_json_needed
-from handaxe.search.rg_output import HeadingStream, PathStream, Take, make_path_key
+from handaxe.search.rg_arguments import MatchMarks, RipgrepOptions, build_command
+from handaxe.search.rg_output import PathStream, Take, make_path_key
 from handaxe.search.walk.root import SearchPlace
 
 MAX_CUT_FILES = 500
@@ -109,7 +109,7 @@ class RipgrepLauncher:
         cut = {os.fsencode(path) for path in self.long_files}
         return [path for path in paths if path not in cut]
 
-    def cut_counts(self) -> list[tuple[bytes, int]]:
+    def count_in_pieces(self) -> list[tuple[bytes, int]]:
         """The files with long lines that match, with the numbers of their matching lines."""
         paths = self.long_files or ()
         return [(os.fsencode(path), n) for path in paths if (n := self.cut.count(path))]
@@ -162,18 +162,13 @@ class RipgrepLauncher:
         held: OpenFiles[bytes] | None = None,
     ) -> RipgrepProcess:
         """Start a run for lines, over the whole place or over open files."""
-        stream = (
-            JsonStream(take, self.marks, self._query)
-            if is_json_needed(self._query)
-            else HeadingStream(take, self.marks)
-        )
+        stream = create_line_stream(take, self.marks, self._query)
 
         def at_end(outcome: RipgrepOutcome) -> None:
             if outcome.ending != "satisfied":
                 stream.finish()
             outcome.note_binary(stream.binary_files)
-            if isinstance(stream, JsonStream):
-                outcome.too_large_match = stream.too_large
+            outcome.too_large_match = stream.too_large
 
         targets, fds = (None, ()) if held is None else (held.targets, held.fds)
         return self.open(stream.feed, manner, at_end, targets, fds)

@@ -101,19 +101,10 @@ class MatchConfirmation:
     """Searches files again, by open descriptors, whose names may have led to others."""
 
     def __init__(self, place: SearchPlace, *, is_file: bool) -> None:
-        self._place = place
-        self._is_file = is_file
-        self._unchanged = UnchangedPaths(place.fd)
+        self._fd = place.fd
+        self.unchanged = UnchangedPaths(place.fd, are_named=is_file)
         self.is_complete = True
         """False if time ran out before everything was confirmed."""
-
-    def select_unsure(self, paths: Iterable[bytes]) -> list[bytes]:
-        """Those paths that may have led to other files."""
-        return self._unchanged.select_unsure(paths, are_named=self._is_file)
-
-    def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
-        """Those directories of which single files have to be checked."""
-        return set(directories) if self._is_file else self._unchanged.find_moving(directories)
 
     def count_matches(
         self, paths: Sequence[bytes], manner: RipgrepOptions, open_run: OpenHeld
@@ -149,7 +140,7 @@ class MatchConfirmation:
         self, paths: Sequence[bytes], start: Callable[[OpenFiles[bytes]], RipgrepProcess]
     ) -> None:
         for at in range(0, len(paths), FILES_AT_A_TIME):
-            with open_files(self._place.fd, paths[at : at + FILES_AT_A_TIME]) as held:
+            with open_files(self._fd, paths[at : at + FILES_AT_A_TIME]) as held:
                 if not held.targets:
                     continue
                 run = start(held)

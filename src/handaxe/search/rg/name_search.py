@@ -42,6 +42,8 @@ from handaxe.text.paths import is_inside
 
 COUNT_IGNORED_S = 0.25
 """Ignored files are counted for so long, or as long as the search took if that is more."""
+SCANNED = 3
+"""Trees up to this many times the size of a small one are scanned, which is faster than ripgrep."""
 _VERSION_CONTROL = frozenset(VERSION_CONTROL)
 _SPELLED_DOT = re.compile(r"(?:^|[/{,])\.")
 
@@ -138,7 +140,7 @@ class NameSearch:
         scan = TreeScan(place, self._watch, self._screen.hides, enters=self._enters)
         query = TextQuery(pattern="", root=place.path, respect_ignore=self._respects_ignore)
         self._launch = RipgrepLauncher(self._program, query, place, self._watch, self._screen)
-        is_small = scan.scan()
+        is_small = scan.scan(times=SCANNED)
         if is_small or self._watch.is_over():
             self._take(scan.files)
             listing = _Listing(

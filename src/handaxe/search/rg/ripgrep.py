@@ -123,7 +123,7 @@ class Ripgrep:
             return False
 
         self._finish_all(PathStream(take).feed)
-        take([path for path, _ in self._cut_counts()])
+        take([path for path, _ in self._count_in_pieces()])
         return self._entries(matched, RipgrepOptions(counts_only=True, max_per_file=1))
 
     def _counts(self) -> TextFound:
@@ -135,22 +135,22 @@ class Ripgrep:
             return False
 
         self._finish_all(CountStream(take).feed)
-        take(self._cut_counts())
+        take(self._count_in_pieces())
         return self._entries(matched, RipgrepOptions(counts_only=True))
 
-    def _cut_counts(self) -> list[tuple[bytes, int]]:
-        counts = self._launch.cut_counts()
+    def _count_in_pieces(self) -> list[tuple[bytes, int]]:
+        counts = self._launch.count_in_pieces()
         self._is_complete = self._is_complete and self._launch.cut.is_complete
         return counts
 
     def _entries(self, matched: MatchedFiles, manner: RipgrepOptions) -> TextFound:
         confirming = self._confirming
-        moving = confirming.find_moving(matched.directories)
+        moving = confirming.unchanged.find_moving(matched.directories)
         if moving:
             by_path = self._launch.exclude_long_files
             matched.correct(
                 moving,
-                lambda paths: confirming.select_unsure(by_path(paths)),
+                lambda paths: confirming.unchanged.select_unsure(by_path(paths)),
                 lambda paths: confirming.count_matches(paths, manner, self._launch.open_held),
             )
             self._is_complete = self._is_complete and confirming.is_complete
@@ -252,7 +252,9 @@ class Ripgrep:
 
     def _confirm(self, page: LinePage) -> None:
         """Search files again whose names may have led elsewhere, and drop what differs."""
-        unsure = self._confirming.select_unsure(self._launch.exclude_long_files([*page.lines_of]))
+        unsure = self._confirming.unchanged.select_unsure(
+            self._launch.exclude_long_files([*page.lines_of])
+        )
         if not unsure:
             return
         manner = msgspec.structs.replace(
@@ -269,7 +271,7 @@ class Ripgrep:
         page.drop(wrong)
 
     def _confirm_counts(self, counts: dict[bytes, int], manner: RipgrepOptions) -> dict[bytes, int]:
-        unsure = self._confirming.select_unsure(counts)
+        unsure = self._confirming.unchanged.select_unsure(counts)
         if not unsure:
             return counts
         again = self._confirming.count_matches(unsure, manner, self._launch.open_held)

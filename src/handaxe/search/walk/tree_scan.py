@@ -57,8 +57,8 @@ class TreeScan:
         self.unreadable = 0
         """How many directories could not be read."""
 
-    def scan(self) -> bool:
-        """Read the tree; False if it is large or time ran out."""
+    def scan(self, *, times: int = 1) -> bool:
+        """Read the tree; False if time ran out, or it is larger than so many small trees."""
         while self._waiting:
             if self._watch.is_over():
                 return False
@@ -73,7 +73,7 @@ class TreeScan:
             self._take(directory, entries, ignores)
             directories = self._visited + len(self._waiting)
             weight = self.entries + DIRECTORY_WEIGHT * directories
-            if weight > SMALL_TREE or len(entries) == MAX_DIRECTORY:
+            if weight > times * SMALL_TREE or len(entries) == MAX_DIRECTORY:
                 return False
         return True
 

@@ -1,10 +1,10 @@
 """Which paths named the same files during a whole search.
 
-ripgrep opens files by their names, and follows a link that took the place of a name after its check.
-A program that replaces an entry leaves a trace, even if it restores the entry: the change times of
-the entry and of its directory, which no program can set. So after a search a path is sure if for
-every part of it one of the two is older than the search. That costs one `stat` per directory. Paths
-that are not sure are searched again by open descriptors.
+ripgrep opens files by their names, and follows a link that replaced a name after its check.
+A program that replaces an entry leaves a trace, even if it restores the entry. The trace is the
+change time of the entry and of its directory, which no program can set. So after a search a path is
+sure if for every part of it one of the two is older than the search. That costs one `stat` per
+directory. Paths that are not sure are searched again by open descriptors.
 
 No path is sure on a file system whose clock is not the clock of this machine.
 """
@@ -39,37 +39,36 @@ _LOCAL = frozenset(
 
 
 class UnchangedPaths:
-    """Created before a search, used after it."""
+    """Created before a search, used after it; paths are relative to the root."""
 
-    def __init__(self, fd: int) -> None:
-        """Note when a search of the directory `fd` begins."""
+    def __init__(self, fd: int, *, are_named: bool = False) -> None:
+        """Note that a search of the directory `fd` begins.
+
+        With `are_named` the caller names the files, so they may have been links before.
+        """
         self._fd = fd
+        self._are_named = are_named
         self._device = os.fstat(fd).st_dev
         self._is_local = _is_local(fd)
         self._began_ns, self._began_at = time.time_ns(), time.monotonic_ns()
         self._old_ns = self._began_ns - MARGIN_NS
 
-    def select_unsure(self, paths: Iterable[bytes], *, are_named: bool = False) -> list[bytes]:
-        """Those paths, relative to the root, that may have led to another file.
-
-        With `are_named` the caller named them, so they may have been links before.
-        """
-        if not self._is_local or self._is_clock_set_back():
+    def select_unsure(self, paths: Iterable[bytes]) -> list[bytes]:
+        """Those paths that may have led to another file."""
+        if not self._has_usable_clock():
             return list(paths)
         known: dict[bytes, tuple[bool, bool]] = {}
         unsure: list[bytes] = []
         for path in paths:
-            directory = path.rpartition(b"/")[0]
-            state = self._state(directory, known)
-            if state != (True, True) or are_named:
-                is_sure, is_settled = state
-                if not is_sure or not self._is_file_sure(path, is_settled=is_settled):
-                    unsure.append(path)
+            is_sure, is_settled = state = self._state(path.rpartition(b"/")[0], known)
+            is_checked = state != (True, True) or self._are_named
+            if is_checked and not (is_sure and self._is_file_sure(path, is_settled=is_settled)):
+                unsure.append(path)
         return unsure
 
     def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
         """Those directories of which some entries may have been others."""
-        if not self._is_local or self._is_clock_set_back():
+        if self._are_named or not self._has_usable_clock():
             return set(directories)
         known: dict[bytes, tuple[bool, bool]] = {}
         return {path for path in directories if self._state(path, known) != (True, True)}
@@ -107,9 +106,10 @@ class UnchangedPaths:
         # Some file systems keep whole seconds.
         return changed_ns < self._old_ns - (0 if changed_ns % _SECOND_NS else 2 * _SECOND_NS)
 
-    def _is_clock_set_back(self) -> bool:
+    def _has_usable_clock(self) -> bool:
         by_wall_ns = time.time_ns() - self._began_ns
-        return by_wall_ns < time.monotonic_ns() - self._began_at - _STEP_NS
+        elapsed_ns = time.monotonic_ns() - self._began_at
+        return self._is_local and by_wall_ns >= elapsed_ns - _STEP_NS
 
 
 def _is_local(fd: int) -> bool:

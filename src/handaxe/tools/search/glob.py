@@ -25,14 +25,13 @@ from handaxe.session.workdir import Workdir
 from handaxe.text import gitignore
 from handaxe.text.escape import format_count
 from handaxe.text.globs import GlobPattern
-from handaxe.text.paths import is_inside
+from handaxe.text.paths import is_inside, quote_path
 from handaxe.tools.search.search_paths import (
     BadSearchPattern,
     NotListable,
     SkippedData,
     describe_skipped,
     describe_timeout,
-    escape_path,
     escape_paths,
     find_search_root,
     format_notes,
@@ -208,13 +207,13 @@ def _build_result(
         text += "\n\n" + format_notes(notes)
     data: GlobData = {
         "durationMs": round(took_s * 1000, 1),
-        "filenames": [escape_path(path) for path in page],
+        "filenames": [quote_path(path) for path in page],
         "numFiles": len(page),
         "truncated": is_cut or not found.is_complete,
         "totalMatches": found.total,
         "countIsComplete": found.is_complete,
         "ignoredMatches": found.ignored_matches,
-        "ignoredExample": escape_path(example) if (example := found.ignored_example) else None,
+        "ignoredExample": quote_path(example) if (example := found.ignored_example) else None,
         "skipped": to_skipped_data(found.skipped),
     }
     if is_cut:

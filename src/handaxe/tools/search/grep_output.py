@@ -7,6 +7,7 @@ import msgspec
 from handaxe.contract.ports.search import FallbackMatches, MatchLine, SearchMode, TextFound
 from handaxe.contract.result import ToolResult
 from handaxe.text.escape import format_count
+from handaxe.text.paths import quote_path
 from handaxe.tools.search.grep_data import (
     ElsewhereData,
     GrepData,
@@ -18,7 +19,6 @@ from handaxe.tools.search.grep_data import (
 from handaxe.tools.search.search_paths import (
     describe_skipped,
     describe_timeout,
-    escape_path,
     escape_paths,
     format_notes,
     format_path,
@@ -123,7 +123,7 @@ class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
         elif self.mode == "count":
             numbers = {"numMatches": found.total_matches}
             numbers["counts"] = [
-                {"file": escape_path(entry.path), "count": entry.count} for entry in found.entries
+                {"file": quote_path(entry.path), "count": entry.count} for entry in found.entries
             ]
         if found.total_files is not None:
             numbers["totalFiles"] = found.total_files
@@ -262,7 +262,7 @@ def _format_rows(text: str, name: str, *, numbered: bool) -> str:
 
 def _to_match_data(line: MatchLine) -> MatchData:
     return {
-        "file": escape_path(line.path),
+        "file": quote_path(line.path),
         "line": line.line,
         "column": line.column,
         "text": line.text,
@@ -276,6 +276,6 @@ def _to_elsewhere_data(look: FallbackMatches) -> ElsewhereData:
         "reason": look.reason,
         "matches": look.matches,
         "files": look.files,
-        "example": escape_path(look.example),
+        "example": quote_path(look.example),
         "isComplete": look.is_complete,
     }

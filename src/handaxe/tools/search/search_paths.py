@@ -55,11 +55,6 @@ def escape_paths(paths: Iterable[str]) -> list[str]:
     return [quote_path(path) for path in found]
 
 
-def escape_path(path: str) -> str:
-    """A path in a form that tools accept: line breaks, controls and other bytes are quoted."""
-    return quote_path(path)
-
-
 def _make_relative(path: str, prefix: str) -> str:
     if not path.startswith(prefix):
         return path
