@@ -224,7 +224,7 @@ async def test_a_directory_that_is_no_worktree_of_ours_is_not_used(
     place.mkdir(parents=True)
     if pointer:
         (place / ".git").write_text(pointer.format(canary=other / ".git"))
-    with pytest.raises(NoWorktree, match="no worktree of this repository"):
+    with pytest.raises(NoWorktree, match="not a worktree of this repository"):
         await open_worktree(str(repository), "w")
     assert await close_worktree(str(place), "worktree-w", "")
     assert not canary.has_run

@@ -139,7 +139,7 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_why(project, name, too
     async with Session(project, tools=tools) as session:
         result = await session.call(name)
     assert result.code == "call.unknown_tool"
-    assert result.text.startswith(f"There has an invalid tool named {name!r} here. {words}")
+    assert result.text.startswith(f"There is no tool named {name!r} here. {words}")
 
 
 @pytest.mark.proves("RG-4")

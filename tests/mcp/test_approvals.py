@@ -153,7 +153,7 @@ async def test_a_yes_from_before_definitions_were_kept_is_asked_for_again(office
     del known["approvals"]
     record.write_text(json.dumps(known))
     (reason,) = await office.questions()
-    assert "not known" in reason
+    assert "is unknown" in reason
     assert await office.questions() == []
 
 

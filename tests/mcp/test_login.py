@@ -340,7 +340,7 @@ def test_the_command_line_logs_in_prints_the_address_and_logs_out(server_session
         assert process.stdout is not None
         address = next(line.strip() for line in process.stderr if "http" in line)
         asyncio.run(browser(address))
-        assert process.stdout.read() == "Logged in at g.\n"
+        assert process.stdout.read() == "Logged in to g.\n"
         assert process.wait(10) == 0
     told = json.loads((server_session.root / "told.json").read_text())
     assert (told["notification_type"], told["message"]) == ("auth_success", "Logged in at g.")
