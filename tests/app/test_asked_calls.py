@@ -70,9 +70,7 @@ async def test_calls_that_are_none_are_answered_one_by_one(calls: Any, session: 
 async def test_what_is_no_call_is_told_what_one_looks_like(call: Any, session: Session):
     (result,) = await session.call_many([call])
     kind = type(call[0] if isinstance(call, tuple) and len(call) == 2 else call).__name__
-    assert result.text.startswith(
-        f"There is no tool named '<{kind}>' here. A call is the name of"
-    )
+    assert result.text.startswith(f"There is no tool named '<{kind}>' here. A call is the name of")
     assert '("Read", {"file_path": "a.txt"})' in result.text
     not_calls: list[Any] = [call]
     (result,) = await session.run_many(not_calls)
