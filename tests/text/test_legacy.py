@@ -68,6 +68,15 @@ def test_a_sign_far_behind_the_sample_still_counts() -> None:
         ("windows-1253", "Καλημέρα κόσμε, αυτό είναι ένα δοκιμαστικό αρχείο κειμένου.\n"),
         ("windows-1254", "Bu dosya Türkçe yazılmıştır, çünkü şöyle gerekiyordu.\n"),
         ("windows-1255", "שלום עולם, זהו קובץ בדיקה.\n"),
+        ("windows-1256", "هذا ملف نصي للاختبار باللغة العربية.\n"),
+        ("windows-1257", "Šis failas parašytas lietuvių kalba, jame yra visų raidžių.\n"),
+        ("windows-1251", "Ово је датотека за проверу, њен текст је на српском.\n"),
+        ("koi8-u", "Це перевірка файлу українською мовою, її текст короткий.\n"),
+        ("iso8859-5", "Функция читает файл настроек.\n"),
+        ("cp866", "Функция читает файл настроек.\n"),
+        ("cp874", "ไฟล์นี้เขียนเป็นภาษาไทย\n"),
+        ("windows-1252", "Þetta er stutt skrá á íslensku, með öllum séríslenskum stöfum.\n"),
+        ("windows-1252", "Aquesta és la llista d’opcions del menú: «\xa0àéïóü\xa0».\n"),
     ],
 )
 def test_a_sentence_in_a_rarer_encoding_is_told(encoding: str, text: str) -> None:

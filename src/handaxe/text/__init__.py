@@ -2,5 +2,5 @@
 
 Belongs here: functions from text or bytes to text, bytes or facts, with the same result every time.
 Does not: anything that opens a file, reads a clock, uses a network or keeps state.
-May import: `contract`, the standard library, msgspec; chardet, rapidfuzz and yaml, when used.
+May import: `contract`, the standard library, msgspec; rapidfuzz and yaml, when used.
 """
