@@ -17,7 +17,7 @@ from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
 from handaxe.permission.policy import PermissionQuery, make_policy
 from handaxe.pipeline.hook_events import is_covered_by_rule
-from handaxe.shell.exec.shfmt import count_commands
+from handaxe.shell.exec.shfmt import find_cross_check
 
 TABLE = tomllib.loads((Path(__file__).parents[1] / "shell/analysis/table.toml").read_text("utf-8"))[
     "group"
@@ -56,7 +56,7 @@ async def test_the_pipeline_decides_what_explain_says(group, project):
                 continue
             policy, workdir = get_parts(session).session_context.policy(), session.workdir
             call_input = {"command": command}
-            wanted = explain("Bash", call_input, policy, workdir, cross_check=count_commands)
+            wanted = explain("Bash", call_input, policy, workdir, cross_check=find_cross_check())
             if result["decision"] != wanted:
                 different.append((command, result["decision"], wanted))
             assert result["ok"] is False

@@ -10,7 +10,7 @@ from handaxe.app.session import get_parts
 from handaxe.contract.faults.shell import CannotStart
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
-from handaxe.shell.exec.shfmt import count_commands
+from handaxe.shell.exec.shfmt import find_cross_check
 
 
 class RefusingShell(Shell):
@@ -105,7 +105,10 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
                 get_parts(session).pipeline_context.ports[Confiner] = confiner
             found = (await verdict(session, command)).verdict
             told = await explain_in_session(
-                "Bash", {"command": command}, get_parts(session).pipeline_context, count_commands
+                "Bash",
+                {"command": command},
+                get_parts(session).pipeline_context,
+                find_cross_check(),
             )
         assert (found, told["verdict"]) == (wanted, wanted), (command, confiner)
 

@@ -91,7 +91,7 @@ def explain_question(question: ExplainRequest, cross_check: CrossCheck | None) -
 
 
 async def explain_in_session(
-    tool: str, call_input: dict[str, Any], context: PipelineContext, cross_check: CrossCheck
+    tool: str, call_input: dict[str, Any], context: PipelineContext, cross_check: CrossCheck | None
 ) -> dict[str, Any]:
     """The verdict that a call would get in a session, and whether a sandbox would confine it.
 

@@ -60,9 +60,9 @@ async def decide_shell_call(
     )
     shell = decide_command(facts, policy, machine, tool=request.tool)
     is_compound = facts.commands > 1 and (shell.verdict == "allow" or policy.mode == "plan")
-    if is_compound and known.count_commands is not None:
+    if is_compound and (count_commands := known.find_cross_check()) is not None:
         # Another program reads a compound command that would be allowed for its content.
-        count = await asyncio.to_thread(known.count_commands, subject.command)
+        count = await asyncio.to_thread(count_commands, subject.command)
 
         def cross_check(_text: str) -> int | None:
             return count

@@ -98,8 +98,8 @@ class DiskProbe(Protocol):
 class CommandProbes(msgspec.Struct, frozen=True):
     """Facts about the machine for the decision on commands."""
 
-    count_commands: Callable[[str], int | None] | None = None
-    """A second parser, called in a thread before a compound command is allowed."""
+    find_cross_check: Callable[[], Callable[[str], int | None] | None] = lambda: None
+    """A third parser, called in a thread before a compound command is allowed."""
     git_doubt: Callable[[str], Awaitable[str]] = _find_no_doubt
     """Which program the repository around a directory would make git run; empty for none."""
     project_programs: Callable[[str], Awaitable[frozenset[str]]] = _find_no_programs

