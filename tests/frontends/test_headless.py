@@ -72,8 +72,8 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         (["-p"], "Say what to do"),
         (["-p", "hi", "--modle", "x"], "--model"),
         (["-p", "hi", "--max-turns", "many"], "expected a whole number"),
-        (["-p", "hi"], "Four ways"),
-        (["-p", "hi", "--model", "nobody/x"], "no model"),
+        (["-p", "hi"], "Choose one of these"),
+        (["-p", "hi", "--model", "nobody/x"], "Unknown model"),
         (
             ["-p", "hi", "--model", "{model}", "--max-turns", "0"],
             "--max-turns has to be at least 1",
@@ -442,7 +442,7 @@ def test_the_next_model_answers_where_the_first_has_no_room(project, script, tmp
     messages = [json.loads(line) for line in out.stdout.splitlines()]
     assert messages[-1]["result"] == "Here."
     retry = next(m for m in messages if m.get("subtype") == "api_retry")
-    assert "answers instead" in retry["error"]
+    assert "The next model is" in retry["error"]
 
 
 def test_a_run_in_a_worktree(project, script):

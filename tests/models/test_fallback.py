@@ -37,7 +37,7 @@ async def test_the_next_one_answers_and_it_is_told(failure: Failure):
     assert opened == []
     events = await events_of(model)
     assert isinstance(events[0], Retrying)
-    assert "second answers instead" in events[0].sentence
+    assert "The next model is second" in events[0].sentence
     assert events[1] == TextDelta("Here.")
     assert opened == ["second"]
 

@@ -37,7 +37,7 @@ def ours(vendor: str, url: str, max_retries: int = 2) -> Model:
         "m", DirectTransport({}), base_url=f"{url}/v1", token="k", max_retries=max_retries
     )
     # Which name the limit has depends on the server; here only the rest is compared.
-    model._allowances.token_field = "max_completion_tokens"
+    model._quirks.token_field = "max_completion_tokens"
     return model
 
 

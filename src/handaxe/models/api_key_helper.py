@@ -1,4 +1,4 @@
-"""A program of the user's that prints the key of a model's server, run when the key is needed."""
+"""The `apiKeyHelper` program, which prints the key of the model server when it is needed."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ _TIMEOUT_S = 30
 
 
 class EnvironmentWithKey(Mapping[str, str]):
-    """The environment, and the helper's key where it has none of its own.
+    """The environment, with the helper's key if it has no key itself.
 
-    Nothing else of the process sees that key: commands and hooks get the environment as it is.
+    Commands and hooks do not get that key.
     """
 
     def __init__(self, helper: str, environment: Mapping[str, str] = os.environ) -> None:
@@ -37,7 +37,7 @@ class EnvironmentWithKey(Mapping[str, str]):
 
 
 def _run_helper(helper: str) -> str:
-    """The key; what the helper says on standard error reaches the person as it is."""
+    """The key; standard error of the helper goes to the terminal."""
     try:
         done = subprocess.run(  # noqa: S603 - the user's own settings name it; a project may not
             ["/bin/sh", "-c", helper],
@@ -47,8 +47,12 @@ def _run_helper(helper: str) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise SetupError(f"apiKeyHelper gave no key in {_TIMEOUT_S} seconds.") from None
+        raise SetupError(
+            f"apiKeyHelper printed no key within {_TIMEOUT_S} seconds. Run it to find out why."
+        ) from None
     key = done.stdout.decode(errors="replace").strip()
     if done.returncode or not key:
-        raise SetupError(f"apiKeyHelper gave no key (exit code {done.returncode}).")
+        raise SetupError(
+            f"apiKeyHelper printed no key (exit code {done.returncode}). Run it to find out why."
+        )
     return key

@@ -1,4 +1,4 @@
-"""From a model's name to the model."""
+"""Open a model by its name."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -34,19 +34,19 @@ def open_model(
         choice: `anthropic/NAME`, `claude-...`, `openai/NAME`, `scripted:FILE`, `replay:FILE`,
             `replay-strict:FILE`, a `Model` of your own (returned as it is), or None for the
             model that the keys in the environment suggest.
-        env: Where keys and addresses are; the process's environment unless given.
+        env: Variables with keys and addresses; the environment of the process by default.
         http: An `httpx2.AsyncClient` to send requests through.
 
     Raises:
-        SetupError: no such model, or no key for it.
+        SetupError: the model or its key is missing.
     """
     env = os.environ if env is None else env
     if isinstance(choice, Model):
         return choice
     if choice is not None and not isinstance(choice, str):
         raise SetupError(
-            f"A {type(choice).__name__} is not a model. An official SDK's client needs the name "
-            "of one beside it: handaxe.models.from_client(client, 'NAME')."
+            f"A {type(choice).__name__} is not a model. For a client of an official SDK use "
+            "handaxe.models.from_client(client, 'NAME')."
         )
     name = _resolve_alias((choice or "").strip() or _suggest_model(env))
     return _open_offline(name) or _open_online(name, env, http)
@@ -86,7 +86,7 @@ def _open_online(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa
     near = find_closest_name(vendor, [kind.rstrip("/:") for kind in _KINDS])
     hint = f" Did you mean {near!r}?" if near and near != vendor else ""
     raise SetupError(
-        f"There is no model {name!r}.{hint} Say anthropic/NAME, openai/NAME, "
+        f"Unknown model {name!r}.{hint} Use anthropic/NAME, openai/NAME, "
         "scripted:FILE, replay:FILE or replay-strict:FILE."
     )
 
@@ -102,7 +102,7 @@ def _suggest_model(env: Mapping[str, str]) -> str:
         return f"openai/{load_price_list().defaults['openai']}"
     if env.get("OPENAI_BASE_URL"):
         raise SetupError(
-            f"The server at {env['OPENAI_BASE_URL']} may have many models. "
+            f"OPENAI_BASE_URL names the server {env['OPENAI_BASE_URL']}, but no model is chosen. "
             "Name one: --model openai/NAME."
         )
     raise SetupError(_NO_MODEL)
@@ -118,7 +118,7 @@ def _resolve_alias(name: str) -> str:
 
 
 def find_small_model(name: str) -> str | None:
-    """The small model of the same vendor; None where none is known."""
+    """The small model of the same vendor, or None."""
     from handaxe.models.prices import load_price_list
 
     given = os.environ.get("ANTHROPIC_SMALL_FAST_MODEL", "").strip()
@@ -136,8 +136,8 @@ def _open_anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # n
     extra = _parse_extra_headers(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     if not token and base_url == DEFAULT_URL and "authorization" not in extra:
         raise SetupError(
-            f"The model {name!r} needs a key: set ANTHROPIC_API_KEY "
-            "(or ANTHROPIC_BASE_URL for a server of your own)."
+            f"The model {name!r} needs a key. Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for "
+            "your own server."
         )
     return AnthropicModel(
         name,
@@ -158,7 +158,7 @@ def _open_openai(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa
     token = _read_secret(env, "OPENAI_API_KEY")
     if not token and base_url == DEFAULT_URL:
         raise SetupError(
-            f"The model {name!r} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for "
+            f"The model {name!r} needs a key. Set OPENAI_API_KEY, or OPENAI_BASE_URL for "
             "another server (Ollama: http://127.0.0.1:11434/v1)."
         )
     return OpenAIModel(
@@ -186,21 +186,21 @@ def _read_max_retries(env: Mapping[str, str]) -> int:
 def _read_address(env: Mapping[str, str], variable: str, default: str) -> str:
     address = env.get(variable, "").strip().rstrip("/") or default
     if not address.startswith(("http://", "https://")):
-        raise SetupError(f"{variable} is {address!r}; it has to begin with http:// or https://.")
+        raise SetupError(f"{variable} is {address!r}. It must begin with http:// or https://.")
     try:
         parts = urlsplit(address)
         is_somewhere = bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_somewhere = False
     if not is_somewhere or not (address.isprintable() and " " not in address):
-        raise SetupError(f"{variable} is {address!r}, which is no address of a server.")
+        raise SetupError(f"{variable} is {address!r}. It must be the URL of a server.")
     return address
 
 
 def _read_secret(env: Mapping[str, str], variable: str) -> str | None:
     secret = env.get(variable, "").strip()
     if not (secret.isascii() and secret.isprintable()):
-        raise SetupError(f"{variable} holds characters that no key has. Set it anew.")
+        raise SetupError(f"{variable} has characters that a key cannot have. Set it again.")
     return secret or None
 
 
@@ -210,11 +210,11 @@ def _parse_extra_headers(lines: str) -> dict[str, str]:
 
 
 _PASSED_ON = frozenset({"overloaded", "rate_limited", "not_found", "unreachable", "timed_out"})
-"""Failures that another model need not have."""
+"""Failures after which another model may succeed."""
 
 
 class FallbackModel(Model):
-    """The first model, and others that are opened when it fails before it said anything."""
+    """A model with fallbacks, which are opened when it fails before its first output."""
 
     def __init__(self, first: Model, others: Sequence[Callable[[], Model]]) -> None:
         self.name = first.name
@@ -224,29 +224,29 @@ class FallbackModel(Model):
         self._others = list(others)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """The answer of the first model that gives one; each change is told."""
+        """The answer of the first model that gives one, with a `Retrying` event for each change."""
         at = 0
         while True:
-            has_spoken = False
+            has_output = False
             try:
                 async for event in self._opened[at].stream(request):
-                    has_spoken = has_spoken or not isinstance(event, Retrying)
+                    has_output = has_output or not isinstance(event, Retrying)
                     yield event
             except ModelFailed as failed:
-                if has_spoken or failed.failure not in _PASSED_ON or not self._has_next(at):
+                if has_output or failed.failure not in _PASSED_ON or not self._has_next(at):
                     raise
                 at += 1
                 yield Retrying(
                     attempt=at,
                     delay_s=0.0,
                     status=failed.status,
-                    sentence=f"{failed.sentence} {self._opened[at].name} answers instead.",
+                    sentence=f"{failed.sentence} The next model is {self._opened[at].name}.",
                 )
             else:
                 return
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         for model in self._opened:
             await model.close()
 

@@ -1,4 +1,4 @@
-"""What a server's refusal means, and what a person can do about it."""
+"""Failures of model servers: what they mean, whether to retry, and what the user can do."""
 
 import asyncio
 import re
@@ -15,13 +15,13 @@ MAX_RETRIES = 10
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 8.0
 LONGEST_ASKED_PAUSE_S = 120.0
-"""A server that wants more time than this is not waited for: the person is told instead."""
+"""If a server asks for a longer pause, the request fails instead."""
 
 _RETRIED = (408, 409, 429)
 
 
 class AttemptFailed(Exception):
-    """One attempt failed; whether another may help."""
+    """One attempt failed."""
 
     def __init__(
         self,
@@ -41,17 +41,17 @@ async def retry_attempts(
 ) -> AsyncGenerator[ModelEvent, None]:
     """The events of the first attempt that succeeds, with a `Retrying` before each new one.
 
-    Once something was said there is no second attempt: it would be said twice.
+    After the first event there is no other attempt, because its text would come twice.
     """
     for taken in range(max_retries + 1):
-        has_spoken = False
+        has_output = False
         events = attempt()
         try:
             async for event in events:
-                has_spoken = True
+                has_output = True
                 yield event
         except AttemptFailed as failed:
-            if has_spoken or not failed.can_retry or taken == max_retries:
+            if has_output or not failed.can_retry or taken == max_retries:
                 raise failed.failure from failed
             again = failed
         else:
@@ -73,9 +73,9 @@ def can_retry(status: int, headers: Mapping[str, str]) -> bool:
     asked_s = read_retry_after_s(headers)
     if asked_s is not None and asked_s > LONGEST_ASKED_PAUSE_S:
         return False
-    wish = headers.get("x-should-retry")
-    if wish in ("true", "false"):
-        return wish == "true"
+    advice = headers.get("x-should-retry")
+    if advice in ("true", "false"):
+        return advice == "true"
     return status in _RETRIED or status >= 500
 
 
@@ -91,7 +91,7 @@ def compute_backoff_s(retries_taken: int, headers: Mapping[str, str]) -> float:
 
 
 def read_retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """The pause the server asks for: milliseconds, seconds or a date."""
+    """The pause that the server asks for: milliseconds, seconds or a date."""
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:
         return exact / 1000
@@ -105,7 +105,6 @@ def read_retry_after_s(headers: Mapping[str, str]) -> float | None:
     try:
         return None if date is None else mktime_tz(date) - time.time()
     except (OverflowError, ValueError):
-        # No calendar has such a day.
         return None
 
 
@@ -127,7 +126,7 @@ _TOO_LONG = (
 _NO_MONEY = r"insufficient_quota|billing|credit balance|exceeded your current quota"
 
 _KINDS: dict[str, tuple[Failure, int]] = {
-    # Errors that arrive by name, in the middle of a stream that began with a 200.
+    # Names of errors within a stream that began with status 200.
     "invalid_request_error": ("bad_request", 400),
     "authentication_error": ("authentication", 401),
     "billing_error": ("rate_limited", 402),
@@ -142,7 +141,7 @@ _KINDS: dict[str, tuple[Failure, int]] = {
 
 
 class ModelServer(NamedTuple):
-    """Who was asked, for sentences."""
+    """The server of a model, for error messages."""
 
     vendor: str
     url: str
@@ -152,20 +151,20 @@ class ModelServer(NamedTuple):
 
 
 class ErrorBody(NamedTuple):
-    """What an error's body says."""
+    """The parts of the body of an error."""
 
     message: str
     kind: str
     code: str
 
-    def hold(self, pattern: str) -> bool:
-        """Whether the pattern stands anywhere in them; compiled here, as few runs meet an error."""
+    def has_match(self, pattern: str) -> bool:
+        """Whether the pattern matches any part."""
         everything = f"{self.message} {self.kind} {self.code}"
         return re.search(pattern, everything, re.IGNORECASE) is not None
 
 
 def parse_error_body(body: Any) -> ErrorBody:  # noqa: ANN401 - decoded JSON, text or bytes
-    """The message, type and code in any of the shapes servers use."""
+    """The message, type and code, in any form that servers use."""
     if isinstance(body, bytes):
         text = body.decode("utf-8", "replace").strip()
         try:
@@ -180,8 +179,8 @@ def parse_error_body(body: Any) -> ErrorBody:  # noqa: ANN401 - decoded JSON, te
         fields = cast("dict[str, Any]", inner)
     elif isinstance(inner, str):
         fields = {**fields, "message": inner}
-    said = fields.get("message") or fields.get("detail") or ""
-    message = said if isinstance(said, str) else msgspec.json.encode(said).decode()
+    given = fields.get("message") or fields.get("detail") or ""
+    message = given if isinstance(given, str) else msgspec.json.encode(given).decode()
     kind, code = fields.get("type"), fields.get("code")
     return ErrorBody(message[:_MAX_WORDS_CHARS], str(kind or ""), str(code or ""))
 
@@ -192,57 +191,63 @@ def make_status_failure(
     headers: Mapping[str, str],
     body: Any,  # noqa: ANN401
 ) -> AttemptFailed:
-    """The failure behind an error status."""
+    """The failure for an error status."""
     words = parse_error_body(body)
-    failure = _classify_failure(status, words)
-    sentence = _describe_failure(server, failure, status, words)
-    asked_s = read_retry_after_s(headers)
-    if asked_s is not None and asked_s > 0 and failure in ("rate_limited", "overloaded"):
-        sentence += f" The server asks to wait {asked_s:.0f} s."
-    may_help = can_retry(status, headers) and not words.hold(_NO_MONEY)
-    failed = ModelFailed(failure, sentence, status=status)
-    return AttemptFailed(failed, can_retry=may_help, headers=headers)
+    return _make_failure(server, _classify_failure(status, words), status, words, headers)
 
 
 def make_stream_failure(server: ModelServer, body: Any) -> AttemptFailed:  # noqa: ANN401
-    """The failure behind an error that arrived as an event."""
+    """The failure for an error that arrived as an event of a stream."""
     words = parse_error_body(body)
     failure, status = _KINDS.get(words.kind, ("broken_stream", 500))
     if words.code.isdecimal() and words.kind not in _KINDS:
         status = int(words.code)
         failure = _classify_failure(status, words)
-    if words.hold(_TOO_LONG):
+    if words.has_match(_TOO_LONG):
         failure = "too_long"
+    return _make_failure(server, failure, status, words, {})
+
+
+def _make_failure(
+    server: ModelServer,
+    failure: Failure,
+    status: int,
+    words: ErrorBody,
+    headers: Mapping[str, str],
+) -> AttemptFailed:
     sentence = _describe_failure(server, failure, status, words)
-    may_help = can_retry(status, {}) and not words.hold(_NO_MONEY)
-    return AttemptFailed(ModelFailed(failure, sentence, status=status), can_retry=may_help)
+    asked_s = read_retry_after_s(headers)
+    if asked_s is not None and asked_s > 0 and failure in ("rate_limited", "overloaded"):
+        sentence += f" The server asks for a pause of {asked_s:.0f} s."
+    may_help = can_retry(status, headers) and not words.has_match(_NO_MONEY)
+    failed = ModelFailed(failure, sentence, status=status)
+    return AttemptFailed(failed, can_retry=may_help, headers=headers)
 
 
 def make_transport_failure(server: ModelServer, failed: TransportFailed) -> AttemptFailed:
-    """The failure behind a connection that could not be made or broke."""
-    sentence = failed.sentence
-    if failed.how == "unreachable":
-        sentence += f" Check the network, and {server.address_variable} if the server is your own."
+    """The failure for a connection that could not be made or broke."""
+    advice = f" Check the network and {server.address_variable}."
+    sentence = failed.sentence + (advice if failed.how == "unreachable" else "")
     return AttemptFailed(ModelFailed(failed.how, sentence), can_retry=True)
 
 
 def make_truncation_failure(server: ModelServer) -> AttemptFailed:
-    """The failure of a stream that ended before its last event."""
-    sentence = f"{server.vendor}'s answer ended in the middle. Ask again."
+    """The failure for a stream that ended before its last event."""
+    sentence = f"The answer of {server.vendor} ended too early. Send the request again."
     return AttemptFailed(ModelFailed("broken_stream", sentence), can_retry=True)
 
 
 def make_format_failure(server: ModelServer, about: str) -> AttemptFailed:
-    """The failure of a stream that holds something else than its format."""
+    """The failure for an answer in another format."""
     sentence = (
-        f"{server.url} answered with something that is not a model's stream ({about}). "
+        f"{server.url} did not answer in the format of a model server ({about}). "
         f"Check {server.address_variable}."
     )
     return AttemptFailed(ModelFailed("broken_stream", sentence), can_retry=False)
 
 
 def _classify_failure(status: int, words: ErrorBody) -> Failure:
-    if status in (400, 413, 422, 500) and words.hold(_TOO_LONG):
+    if status in (400, 413, 422, 500) and words.has_match(_TOO_LONG):
         return "too_long"
     if status == 529 or words.kind == "overloaded_error":
         return "overloaded"
@@ -254,26 +259,28 @@ def _classify_failure(status: int, words: ErrorBody) -> Failure:
 
 
 def _describe_failure(server: ModelServer, failure: Failure, status: int, words: ErrorBody) -> str:
-    said = f" It says: {words.message.strip()}" if words.message.strip() else ""
+    said = f" The server says: {words.message.strip()}" if words.message.strip() else ""
     who = server.vendor
     if 300 <= status < 400:
-        return f"{server.url} answered {status}, a redirect. Set {server.address_variable} anew."
-    if failure == "rate_limited" and words.hold(_NO_MONEY):
-        return f"{who} refused because the account has no quota left ({status}).{said}"
+        return (
+            f"{server.url} redirects ({status}). Set {server.address_variable} to the new address."
+        )
+    if failure == "rate_limited" and words.has_match(_NO_MONEY):
+        return f"The quota of the account at {who} is used up ({status}).{said}"
     sentences: dict[str, str] = {
         "authentication": (
-            f"{who} refused the key ({status}). Check {server.key_variable} "
-            f"and that it may use {server.model!r}.{said}"
+            f"{who} rejected the key ({status}). Check {server.key_variable} "
+            f"and that the key may use {server.model!r}.{said}"
         ),
         "not_found": (
-            f"{server.url} knows no model {server.model!r} or no such address ({status}). "
+            f"{server.url} does not have the model {server.model!r} ({status}). "
             f"Check --model and {server.address_variable}.{said}"
         ),
-        "rate_limited": f"{who} limits how much may be asked at a time ({status}).{said}",
-        "overloaded": f"{who} cannot answer at the moment ({status}).{said}",
-        "timed_out": f"{who} took too long ({status}).{said}",
+        "rate_limited": f"The rate limit of {who} is reached ({status}).{said}",
+        "overloaded": f"{who} is overloaded or has an error ({status}).{said}",
+        "timed_out": f"{who} did not answer in time ({status}).{said}",
         "too_long": f"The conversation is too long for {server.model!r} ({status}).{said}",
         "bad_request": f"{who} refused the request ({status}).{said}",
-        "broken_stream": f"{who} broke off its answer.{said}",
+        "broken_stream": f"{who} ended its answer with an error.{said}",
     }
     return sentences[failure]

@@ -1,4 +1,4 @@
-"""One request, and the events of its answer as decoded JSON; errors as failed attempts."""
+"""Server-sent events of a model server, decoded; errors are failed attempts."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, suppress
@@ -22,7 +22,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def encode_body(body: dict[str, Any]) -> bytes:
-    """JSON that every server reads: half of a UTF-16 pair is spelled out, not sent."""
+    """The body as JSON; half a surrogate pair is spelled out, because no server accepts it."""
     try:
         return _ENCODER.encode(body)
     except UnicodeEncodeError:
@@ -30,28 +30,28 @@ def encode_body(body: dict[str, Any]) -> bytes:
 
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
-"""More in one event is a server out of its mind, not an answer."""
+"""The limit for one event."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class ServerEvent(NamedTuple):
-    """One event: its name, empty where the server gave none, and its data."""
+    """One event; `event` is its name, which may be empty."""
 
     event: str
     data: str
 
 
 class EventTooLong(Exception):
-    """One event passed `MAX_EVENT_BYTES` without coming to an end."""
+    """One event is longer than `MAX_EVENT_BYTES`."""
 
 
 class EventParser:
-    """Bytes in, events out. The same bytes give the same events for every way to cut them."""
+    """Parses server-sent events from bytes, however the bytes are cut."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
-        """The beginning of a line whose end has not come yet."""
+        """The beginning of a line that is not complete."""
         self._held_bytes = 0
         self._was_return = False
         self._is_first_line = True
@@ -61,7 +61,7 @@ class EventParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """The events that `chunk` completes."""
         if self._was_return and chunk:
-            # The second half of a line break that was cut in two.
+            # The second half of a line break that was cut.
             chunk = chunk.removeprefix(b"\n")
             self._was_return = False
         self._held_bytes += len(chunk)
@@ -82,7 +82,7 @@ class EventParser:
         return events
 
     def end(self) -> list[ServerEvent]:
-        """The last event where the server left out the empty line after it."""
+        """The last event, if the server left out the empty line after it."""
         rest, self._pieces = b"".join(self._pieces), []
         return self._read([*rest.splitlines(), b""])
 
@@ -120,36 +120,36 @@ Payload = dict[str, Any]
 
 
 class ResponseReader(Protocol):
-    """Turns a vendor's events into ours."""
+    """Turns the events of a vendor into model events."""
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing more is to come."""
+        """Whether the last event was read."""
         ...
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer did not break off."""
+        """Whether the answer is complete."""
         ...
 
     def read(self, event: Payload, /) -> Iterable[ModelEvent]:
-        """What follows from one event."""
+        """The model events for one event."""
         ...
 
     def end(self) -> Iterable[ModelEvent]:
-        """What is left to say when the answer is complete."""
+        """The last model events of a complete answer."""
         ...
 
 
 async def stream_model_events(
     reader: ResponseReader,
-    wire: HttpTransport,
+    transport: HttpTransport,
     server: ModelServer,
     headers: Mapping[str, str],
     body: bytes,
 ) -> AsyncGenerator[ModelEvent, None]:
-    """One request, and its answer as our events; an answer that breaks off is a failed attempt."""
-    events = stream_server_events(wire, server, headers, body)
+    """Send a request and yield the model events; an incomplete answer is a failed attempt."""
+    events = stream_server_events(transport, server, headers, body)
     try:
         async for event in events:
             for given in reader.read(event):
@@ -165,17 +165,17 @@ async def stream_model_events(
 
 
 async def stream_server_events(
-    wire: HttpTransport, server: ModelServer, headers: Mapping[str, str], body: bytes
+    transport: HttpTransport, server: ModelServer, headers: Mapping[str, str], body: bytes
 ) -> AsyncGenerator[Payload, None]:
-    """The data of every event; a whole answer from a server that does not stream is one event.
+    """The data of every event; the answer of a server that does not stream is one event.
 
-    Where the server names its events, the name stands under `type`.
+    If the server names its events, `type` is the name.
 
     Raises:
-        AttemptFailed: refused, unreachable, cut off, or not a stream at all.
+        AttemptFailed: the request failed, or the answer is incomplete or in another format.
     """
     try:
-        answer = await wire.post(server.url, headers, body)
+        answer = await transport.post(server.url, headers, body)
     except TransportFailed as failed:
         raise make_transport_failure(server, failed) from failed
     try:
@@ -210,9 +210,9 @@ async def _stream_events(
                 for event in parser.feed(chunk):
                     yield _parse_payload(server, event)
     except EventTooLong:
-        raise make_format_failure(server, "an event without end") from None
+        raise make_format_failure(server, "an event that is too long") from None
     for event in parser.end():
-        # The last event of a stream that was cut is half an event.
+        # The last event of a stream that was cut is not complete.
         with suppress(AttemptFailed):
             yield _parse_payload(server, event)
 

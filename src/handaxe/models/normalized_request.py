@@ -1,4 +1,4 @@
-"""A request as texts that are the same in every run: random names replaced, secrets taken out."""
+"""A request as texts that are the same in every run, without random names and secrets."""
 
 import hashlib
 import re
@@ -34,15 +34,15 @@ _RANDOM_ID = (
     r"(?<![A-Za-z0-9])(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|a[0-9a-f]{16}"
     r"|hook-[0-9a-f]{16}|(?:bash|monitor)_[0-9a-f]{6}|call_[0-9a-f]{12}_\d+)(?![A-Za-z0-9])"
 )
-"""Message and session ids, and those of agents, background commands and calls."""
+"""Ids of messages, sessions, agents, background commands and calls."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{12,64}")
-"""What may be the id of a call; a shorter one may be an ordinary word of a text."""
+"""A possible id of a call; shorter ones may be ordinary words."""
 _MARK = re.compile(r"⟦(?:root|session|(?:call|id|temp) \d+)⟧")
 T = TypeVar("T")
 
 
 class NormalizedRequest:
-    """The messages and tools of a request, and the names that stand in for what is random."""
+    """The messages and tools of a request, with marks instead of random names."""
 
     def __init__(self, request: ModelRequest) -> None:
         origin = request.origin
@@ -60,19 +60,19 @@ class NormalizedRequest:
         self.digest = hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:32]
 
     def hide(self, events: Iterable[ModelEvent]) -> tuple[ModelEvent, ...]:
-        """An answer to the request without what is random in it, and without secrets."""
+        """The events of an answer, without random names and secrets."""
         return _map_events(events, self.hide_text)
 
     def hide_text(self, text: str) -> str:
-        """A text that comes with the answer, without what is random in it, and without secrets."""
+        """A text of an answer, without random names and secrets."""
         return self._normalize(text, learns=False)
 
     def restore(self, events: Iterable[ModelEvent]) -> tuple[ModelEvent, ...]:
-        """A recorded answer with the names of this run."""
+        """The events of a recorded answer, with the names of this run."""
         return _map_events(events, self.restore_text)
 
     def restore_text(self, text: str) -> str:
-        """A text that came with a recorded answer, with the names of this run."""
+        """A text of a recorded answer, with the names of this run."""
         return _MARK.sub(lambda mark: self._values.get(mark[0], mark[0]), text)
 
     def _format(self, message: Message) -> str:
@@ -119,7 +119,7 @@ class NormalizedRequest:
 
 
 def _number_calls(messages: Iterable[Message]) -> dict[str, tuple[int, str]]:
-    """Every call by its id: its number in the conversation, and its tool."""
+    """The number and the tool of every call, by id."""
     calls: dict[str, tuple[int, str]] = {}
     for message in messages:
         for block in message.content:
@@ -129,7 +129,7 @@ def _number_calls(messages: Iterable[Message]) -> dict[str, tuple[int, str]]:
 
 
 def _compile_places(origin: RequestOrigin) -> tuple[dict[str, str], re.Pattern[str]]:
-    """Whole directories by name, and a pattern for them, for temporary files and for ids."""
+    """The names of directories, and a pattern for directories, temporary files and ids."""
     places = [(path, name) for path, name in origin.places if len(path) > 1]
     whole = {path: name for path, name in places if name != "temp"}
     longest_first = sorted(whole, key=len, reverse=True)
@@ -145,7 +145,7 @@ def _compile_places(origin: RequestOrigin) -> tuple[dict[str, str], re.Pattern[s
 def _map_events(
     events: Iterable[ModelEvent], change: Callable[[str], str]
 ) -> tuple[ModelEvent, ...]:
-    """The events with other texts; a text that came in pieces is changed as a whole."""
+    """The events with changed texts; the pieces of one text are changed together."""
     mapped: list[ModelEvent] = []
     run: list[ModelEvent] = []
     for event in events:
@@ -172,7 +172,7 @@ def _continues(last: ModelEvent, event: ModelEvent) -> bool:
 
 
 def _map_pieces(pieces: list[ModelEvent], change: Callable[[str], str]) -> list[ModelEvent]:
-    """Pieces of one text with another text, cut at about the same places."""
+    """The pieces of a text, changed, and cut at about the same places."""
     if not pieces:
         return []
     first = pieces[0]
@@ -193,7 +193,7 @@ def _map_pieces(pieces: list[ModelEvent], change: Callable[[str], str]) -> list[
 
 
 def _map_texts(value: T, change: Callable[[str], str]) -> T:
-    """A JSON value with every text in it changed."""
+    """A JSON value with all its texts changed."""
     found: Any = value
     if isinstance(value, str):
         found = change(value)
@@ -206,7 +206,7 @@ def _map_texts(value: T, change: Callable[[str], str]) -> T:
 
 
 def describe_difference(recorded: tuple[str, ...], now: tuple[str, ...]) -> str:
-    """The first line in which two conversations differ; empty where they are the same."""
+    """The first line in which two conversations differ, or an empty text."""
     for number, (old, new) in enumerate(zip(recorded, now, strict=False), 1):
         if old != new:
             return f"message {number}{_describe_line(old.splitlines(), new.splitlines())}"
@@ -219,7 +219,7 @@ def describe_difference(recorded: tuple[str, ...], now: tuple[str, ...]) -> str:
 
 
 def _describe_line(old: list[str], new: list[str]) -> str:
-    """Where two messages differ first: the part, and the line as it was and is."""
+    """The first line in which two messages differ, recorded and now."""
     at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
     at = min(len(old), len(new)) if at is None else at
     head = next((line for line in reversed(new[: at + 1]) if re.fullmatch(r"\[.+\]", line)), "")
@@ -228,7 +228,7 @@ def _describe_line(old: list[str], new: list[str]) -> str:
 
 
 def _cut(lines: list[str], others: list[str], at: int) -> str:
-    """A line, from a little before the first character that differs."""
+    """The part of a line around the first character that differs."""
     if at >= len(lines):
         return "(no more lines)"
     line, other = lines[at], others[at] if at < len(others) else ""

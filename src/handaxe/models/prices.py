@@ -1,8 +1,8 @@
-"""What models cost and how much they hold, from `prices.json`; None where nobody knows.
+"""Prices and context sizes of models, from `prices.json`.
 
-A name in the file stands for itself and for its dated versions (`NAME-20260101`,
-`NAME-2026-01-01`). Where a vendor charges more for long prompts, `long` says from how many prompt
-tokens on, and how much. A model that is not listed has no known price: limits on money say so.
+A name in the file also applies to its dated versions (`NAME-20260101`, `NAME-2026-01-01`). `long`
+holds the higher prices of a vendor for long prompts. A model that is not listed has no known
+price.
 """
 
 import re
@@ -24,11 +24,11 @@ class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_read: float | None = None
     cache_write: float | None = None
     above: int = 0
-    """From how many prompt tokens on these hold."""
+    """The number of prompt tokens above which these prices apply."""
 
 
 class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of one model."""
+    """The context size and the prices of one model."""
 
     context: int
     input: float
@@ -38,10 +38,10 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     long: Rates | None = None
 
     def cost_usd(self, usage: TokenUsage) -> float:
-        """What one response costs."""
+        """The cost of one response."""
         prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         rates: Rates | ModelCard = self.long if self.long and prompt > self.long.above else self
-        # Where no price for cached tokens is listed, they cost what all tokens cost.
+        # Without a price of their own, cached tokens cost as much as others.
         read = rates.input if rates.cache_read is None else rates.cache_read
         write = rates.input if rates.cache_write is None else rates.cache_write
         dollars = (
@@ -64,7 +64,7 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_price_list() -> PriceList:
-    """The list that comes with this version."""
+    """The list of this version."""
     return msgspec.json.decode(Path(__file__).with_name("prices.json").read_bytes(), type=PriceList)
 
 
@@ -72,13 +72,13 @@ _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def find_model_card(model: str) -> ModelCard | None:
-    """What is known of a model, by its name with or without vendor and date."""
+    """The entry of a model, by its name with or without vendor and date."""
     models = load_price_list().models
     bare = model.rpartition("/")[2]
     return models.get(bare) or models.get(_DATED.sub("", bare))
 
 
 def cost_usd(model: str, usage: TokenUsage) -> float | None:
-    """What one response cost; None if the model's price is not known."""
+    """The cost of one response; None if the price of the model is not known."""
     card = find_model_card(model)
     return None if card is None else card.cost_usd(usage)

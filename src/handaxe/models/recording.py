@@ -1,4 +1,4 @@
-"""Conversations with a real model on record, and played again without it."""
+"""Record conversations with a model, and replay them without it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from itertools import takewhile
@@ -15,12 +15,17 @@ from handaxe.models.recording_file import (
     load_recording,
 )
 
+_ADVICE = (
+    "Use the project, tools and settings of the recording, record again, or use `replay:`, which "
+    "ignores differences."
+)
+
 
 class RecordingModel(Model):
-    """A model whose answers are written to a file as they come."""
+    """A model whose answers are written to a file."""
 
     def __init__(self, model: Model, file: "Path | str | Recording") -> None:
-        """`file` is where to; a `Recording` that several models share is closed by its owner."""
+        """`file` is a path, or a `Recording`, which its owner closes."""
         self.name = model.name
         self.context_tokens = model.context_tokens
         self.answers_for_all = model.answers_for_all
@@ -45,20 +50,20 @@ class RecordingModel(Model):
             failed = RecordedFailure(failure.failure, failure.sentence, failure.status)
             raise
         finally:
-            # Also what was broken off is on record, as far as it came.
+            # An incomplete answer is recorded as well.
             self.recording.add(self._model, asked, tuple(events), failed)
             if isinstance(answer, AsyncGenerator):
                 await answer.aclose()
 
     async def close(self) -> None:
-        """Close the wrapped model, and the file if nobody else writes to it."""
+        """Close the wrapped model, and the file if this model opened it."""
         if self._owns_recording:
             self.recording.close()
         await self._model.close()
 
 
 def record_model(model: Model, recording: Recording) -> Model:
-    """The model with its answers recorded; one that is recorded there already stays as it is."""
+    """The model with its answers recorded, once for each recording."""
     is_recorded = isinstance(model, RecordingModel) and model.recording is recording
     return model if is_recorded else RecordingModel(model, recording)
 
@@ -66,8 +71,8 @@ def record_model(model: Model, recording: Recording) -> Model:
 class ReplayModel(Model):
     """Answers from a recording: the same request gets the same events, each once.
 
-    A request that was never made gets the next answer of the same length of conversation, so a
-    recording survives changes of wording; `strict` refuses that, and says what differs first.
+    Another request gets the next answer to a conversation of the same length. With `strict` it
+    fails and reports the first difference.
     """
 
     answers_for_all = True
@@ -99,7 +104,7 @@ class ReplayModel(Model):
         if found is None and not self._strict:
             found = next((e for e in self._left if _has_place_of(asked, e.exchange)), None)
         if found is None:
-            # What differs later may only follow from what differed first.
+            # Later differences may only be consequences of the first one.
             self._difference = self._difference or self._explain(asked)
             failed = self._difference
             raise ModelFailed(failed.failure, failed.sentence, status=failed.status)
@@ -107,7 +112,7 @@ class ReplayModel(Model):
         return found
 
     def _explain(self, asked: NormalizedRequest) -> ModelFailed:
-        """Why there is no answer to a request."""
+        """The failure for a request without a recorded answer."""
         who = f"agent {asked.agent}" if asked.agent else "the main agent"
         which = f"request {asked.said + 1} of {who}"
         there = [each for each in self._left if _has_place_of(asked, each.exchange)]
@@ -119,8 +124,8 @@ class ReplayModel(Model):
         if near.exchange.format < FORMAT:
             return ModelFailed(
                 "bad_request",
-                f"The recording {self._path} was made by an older version, which kept too little "
-                "to be played strictly. Record it again, or use `replay:` for `replay-strict:`.",
+                f"The recording {self._path} is from an older version and cannot be replayed "
+                "strictly. Record it again, or use `replay:`.",
             )
         difference = describe_difference(near.messages, asked.messages) or _describe_tools(
             near.tools, asked.tools
@@ -128,13 +133,12 @@ class ReplayModel(Model):
         return ModelFailed(
             "bad_request",
             f"The conversation is not the recorded one: {which} differs from line {near.line} of "
-            f"{self._path} in {difference}\nUse the project, tools and settings of the recording, "
-            "record again, or use `replay:`, which takes the recorded answer all the same.",
+            f"{self._path} in {difference}\n{_ADVICE}",
         )
 
 
 def _has_place_of(asked: NormalizedRequest, exchange: RecordedExchange) -> bool:
-    """Whether an exchange has the place of a request in the conversation of the same agent."""
+    """Whether an exchange has the same position in the conversation of the same agent."""
     is_same_agent = exchange.format < FORMAT or exchange.agent == asked.agent
     return is_same_agent and exchange.said == asked.said
 

@@ -1,8 +1,7 @@
 """The file of a recording: one line of JSON for each exchange.
 
-A line holds what was asked, as far as the exchange before it did not ask the same, and the events
-it was answered with. Secrets that the session knows are taken out, and names that differ from run
-to run are replaced.
+A line holds the messages that are new since the exchange before, and the events of the answer.
+Secrets of the session are removed, and names that differ from run to run are replaced.
 """
 
 import logging
@@ -22,7 +21,7 @@ FORMAT = 2
 
 
 class RecordedFailure(msgspec.Struct, frozen=True):
-    """How an exchange ended that did not end well."""
+    """The failure that ended an exchange."""
 
     failure: Failure
     sentence: str
@@ -36,31 +35,31 @@ class RecordedExchange(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     context_tokens: int
     request: str
-    """The digest of what was asked."""
+    """The digest of the request."""
     said: int
-    """How many responses the conversation already held."""
+    """The number of responses in the conversation before."""
     run: str = ""
-    """Which recording run wrote it; several may have written to one file."""
+    """The recording run that wrote it; several runs may write to one file."""
     agent: str = ""
-    """Whose request it was: empty for the main agent, otherwise the calls that led to it."""
+    """The agent: empty for the main agent, otherwise the calls that started it."""
     kept: int = 0
-    """How many messages of the agent's request before were asked again."""
+    """The number of messages that repeat the agent's request before."""
     asked: tuple[str, ...] = ()
     """The messages after those."""
     tools: tuple[str, ...] | None = None
-    """The tools it was offered; None: those of the request before."""
+    """The tools of the request; None means those of the request before."""
     events: tuple[ModelEvent, ...]
     failed: RecordedFailure | None = None
 
 
 class Recording:
-    """The file of a recording, open for more."""
+    """The open file of a recording."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; a `SetupError` if it cannot be a recording."""
         self.path = path
         self.problem = ""
-        """Why the recording lacks what came last; empty while nothing is missing."""
+        """Why the recording is not complete; empty if it is."""
         self._run = os.urandom(4).hex()
         self._last: dict[str, NormalizedRequest] = {}
         self._fd = _open_for_more(path)
@@ -72,7 +71,7 @@ class Recording:
         events: tuple[ModelEvent, ...],
         failed: RecordedFailure | None,
     ) -> None:
-        """Write one exchange; a disk that takes no more ends the recording, not the work."""
+        """Write one exchange; an error of the disk ends the recording, not the session."""
         if self.problem or self._fd < 0:
             return
         last = self._last.get(asked.agent)
@@ -105,7 +104,7 @@ class Recording:
         except OSError as error:
             self.problem = f"The recording {self.path} is not complete: {error.strerror}."
             logging.getLogger(__name__).warning(self.problem)
-            # Half a line would spoil what comes after it.
+            # Half a line would damage the line after it.
             os.ftruncate(self._fd, end)
 
     def close(self) -> None:
@@ -116,7 +115,7 @@ class Recording:
 
 
 class RecordedConversation:
-    """An exchange with the whole conversation that it answered."""
+    """An exchange with the whole conversation before it."""
 
     def __init__(
         self, line: int, exchange: RecordedExchange, before: "RecordedConversation | None"
@@ -131,7 +130,7 @@ class RecordedConversation:
 
 
 def load_recording(path: Path) -> Iterator[RecordedConversation]:
-    """The exchanges of a file; a `SetupError` if it is no recording."""
+    """The exchanges of a file; a `SetupError` if it is not a recording."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise SetupError(f"The recording {path} is not a file.")
@@ -163,7 +162,7 @@ def _decode(line: bytes, path: Path, number: int) -> RecordedExchange:
 
 
 def _cut_torn_end(content: bytes) -> bytes:
-    """The content without a last line that a killed process did not finish."""
+    """The content without a last line that is not complete."""
     whole, newline, rest = content.rpartition(b"\n")
     if not rest:
         return content
@@ -175,7 +174,7 @@ def _cut_torn_end(content: bytes) -> bytes:
 
 
 def _open_for_more(path: Path) -> int:
-    """The file to write to: a new one that only its owner reads, or one that is a recording."""
+    """Open a recording, or create a file that only its owner can read."""
     try:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise SetupError(f"The recording {path} is not a file. Name a file.")
@@ -195,7 +194,7 @@ def _open_for_more(path: Path) -> int:
 
 
 def _check_content(path: Path, fd: int) -> None:
-    """Refuse to write after what is no recording, and end what a killed process began."""
+    """Raise an error if the file is not a recording, and remove an incomplete last line."""
     content = path.read_bytes()
     if not content.strip():
         return
@@ -204,9 +203,7 @@ def _check_content(path: Path, fd: int) -> None:
     try:
         msgspec.json.decode(first, type=RecordedExchange)
     except msgspec.DecodeError:
-        raise SetupError(
-            f"{path} is not a recording, so nothing is written to it. Name another file."
-        ) from None
+        raise SetupError(f"{path} is not a recording. Name another file.") from None
     if len(kept) < len(content):
         os.ftruncate(fd, len(kept))
     elif not kept.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""The input of a call, from the JSON text a model wrote."""
+"""Read JSON that models and servers write, which may be broken."""
 
 from typing import Any, NamedTuple, cast
 
@@ -6,17 +6,16 @@ import msgspec
 
 
 class ToolInput(NamedTuple):
-    """What was meant, and the raw text where that cannot be known."""
+    """The input of a call, and the raw text if it is not JSON."""
 
     value: Any
     broken: str | None
 
 
 def read_input(text: str) -> ToolInput:
-    """The input; no text at all is an empty input, and text that is not JSON is `broken`.
+    """The input; an empty text is an empty input, and text that is not JSON is `broken`.
 
-    Two habits of servers are understood beside plain JSON: an object inside a JSON string, and
-    an empty object in front of the real one.
+    Some servers send an object inside a JSON string, or an empty object before the real one.
     """
     if not text.strip():
         return ToolInput({}, None)
@@ -32,7 +31,7 @@ def read_input(text: str) -> ToolInput:
 
 
 def is_complete_json(text: str) -> bool:
-    """Whether `text` is complete JSON, so that nothing more is to come."""
+    """Whether `text` is complete JSON."""
     return _decode_json(text) is not _NOTHING
 
 
@@ -50,22 +49,22 @@ Json = dict[str, Any]
 
 
 def to_object(value: Any) -> Json:  # noqa: ANN401 - a part of decoded JSON
-    """An object."""
+    """The value if it is an object, otherwise an empty one."""
     return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def to_objects(value: Any) -> list[Json]:  # noqa: ANN401 - a part of decoded JSON
-    """The objects of a list."""
+    """The objects of a list; empty for another value."""
     items = cast("list[Any]", value) if isinstance(value, list) else []
     return [cast("Json", item) for item in items if isinstance(item, dict)]
 
 
 def to_text(value: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
-    """A text."""
+    """The value if it is a text, otherwise an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def to_count(value: Any) -> int:  # noqa: ANN401 - a part of decoded JSON
-    """A number of things."""
+    """The value if it is a positive integer, otherwise 0."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
     return value if is_count else 0

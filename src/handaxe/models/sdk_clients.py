@@ -1,7 +1,7 @@
-"""The vendors' own clients as models: an `AsyncAnthropic` or `AsyncOpenAI` that you made.
+"""Clients of the official SDKs as models: `AsyncAnthropic` and `AsyncOpenAI`.
 
-Neither library is imported. A client is known by what it can do, its events are read as plain
-data, its errors by their attributes. Retries are the client's own.
+Neither SDK is imported. Clients are recognised by their methods, errors by their attributes. The
+client itself retries.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -27,19 +27,22 @@ from handaxe.models.prices import find_model_card
 
 
 def from_client(client: Any, name: str) -> Model:  # noqa: ANN401 - a client of either vendor
-    """The model `name`, asked through an official SDK's asynchronous client."""
+    """The model `name` behind the asynchronous client of an official SDK."""
     kind = type(client).__name__
     if not kind.startswith("Async"):
-        raise SetupError(f"{kind} cannot stream without blocking. Give its Async sibling instead.")
+        raise SetupError(f"{kind} is not asynchronous. Use the Async client of the SDK.")
     if hasattr(client, "messages") and hasattr(client.messages, "create"):
         return ClientModel(client, name, "anthropic")
     if hasattr(client, "chat") and hasattr(client.chat, "completions"):
         return ClientModel(client, name, "openai")
-    raise SetupError(f"{kind} has neither messages.create nor chat.completions.create.")
+    raise SetupError(
+        f"{kind} has neither messages.create nor chat.completions.create. "
+        "Use AsyncAnthropic or AsyncOpenAI."
+    )
 
 
 class ClientModel(Model):
-    """One model behind somebody else's client; the client stays open at the end."""
+    """One model behind a client of the caller, which stays open at the end."""
 
     def __init__(self, client: Any, name: str, vendor: str) -> None:  # noqa: ANN401
         card = find_model_card(name)
@@ -52,7 +55,7 @@ class ClientModel(Model):
             vendor.capitalize(), str(getattr(client, "base_url", vendor)), name,
             f"{prefix}_API_KEY", f"{prefix}_BASE_URL",
         )  # fmt: skip
-        self._allowances = ServerQuirks()
+        self._quirks = ServerQuirks()
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The response, event by event."""
@@ -64,7 +67,7 @@ class ClientModel(Model):
             body = anthropic_request.build_request(self.name, request)
             reader, create = MessageReader(self._server), self._client.messages.create
         else:
-            body = openai_request.build_request(self.name, request, self._allowances)
+            body = openai_request.build_request(self.name, request, self._quirks)
             reader, create = CompletionReader(self._server), self._client.chat.completions.create
         events: Any = None
         try:
@@ -82,14 +85,14 @@ class ClientModel(Model):
         finally:
             if events is not None:
                 await events.close()
-        # The vendors' clients keep the last event of a stream, its end, to themselves.
+        # The clients do not pass on the last event of a stream.
         if not reader.is_complete:
             raise make_truncation_failure(self._server).failure
         for given in reader.end():
             yield given
 
     def _convert_error(self, error: Exception) -> AttemptFailed | None:
-        """The failure behind an error of the client; None for what is no error of a request."""
+        """The failure for an error of the client; None for an error of another kind."""
         status = getattr(error, "status_code", None)
         body = getattr(error, "body", None)
         if isinstance(status, int) and status >= 300:

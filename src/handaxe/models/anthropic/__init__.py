@@ -20,12 +20,12 @@ DEFAULT_URL = "https://api.anthropic.com"
 
 
 class AnthropicModel(Model):
-    """A model behind the Messages API, at Anthropic or any server that speaks it."""
+    """A model of Anthropic, or of another server with the Messages API."""
 
     def __init__(
         self,
         name: str,
-        wire: HttpTransport,
+        transport: HttpTransport,
         *,
         base_url: str = DEFAULT_URL,
         token: str | None = None,
@@ -36,7 +36,7 @@ class AnthropicModel(Model):
     ) -> None:
         self.name = name
         self.context_tokens = context_tokens
-        self._wire = wire
+        self._transport = transport
         self._user_id = user_id
         self._max_retries = max_retries
         self._server = ModelServer(
@@ -60,15 +60,15 @@ class AnthropicModel(Model):
 
     def _stream_attempt(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
         reader = MessageReader(self._server)
-        return stream_model_events(reader, self._wire, self._server, self._headers, body)
+        return stream_model_events(reader, self._transport, self._server, self._headers, body)
 
     async def close(self) -> None:
-        """Let go of connections."""
-        await self._wire.close()
+        """Close the connections."""
+        await self._transport.close()
 
 
 def build_messages_url(base_url: str) -> str:
-    """Where messages are asked for; both forms of a base address are common."""
+    """The URL for messages; the base URL may end in `/v1` or not."""
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/").removesuffix("/v1")
     return parts._replace(path=f"{path}/v1/messages").geturl()

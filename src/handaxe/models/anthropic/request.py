@@ -28,16 +28,16 @@ from handaxe.schema.user_turn import build_anthropic_content, is_not_tool_result
 Json = dict[str, Any]
 
 VENDOR = "anthropic"
-"""Whose blocks are sent back."""
+"""The vendor whose blocks are sent back."""
 MARK = {"type": "ephemeral"}
 LEAST_THINKING_TOKENS = 1024
 MARKED_TURNS = 2
-"""The last one is written to the cache, the one before was written with the last request."""
+"""The last turn is written to the cache; the one before is read from it."""
 REDACTED = "redacted:"
-"""Begins the signature of a thinking block that the vendor gave only in encrypted form."""
+"""The prefix of the signature of an encrypted thinking block."""
 
 _COUNTED_THINKING = re.compile(r"claude-(2|3|instant|(opus|sonnet|haiku)-4(-[015]\b|-2025|$))")
-"""Models that want a number of tokens; later ones decide for themselves how much to think."""
+"""Models that need a token budget for thinking; later ones choose it themselves."""
 
 
 def build_request(name: str, request: ModelRequest, *, user_id: str | None = None) -> Json:
@@ -69,18 +69,18 @@ def build_request(name: str, request: ModelRequest, *, user_id: str | None = Non
 
 
 def _mark_system(parts: list[Json]) -> list[Json]:
-    # The last of several parts may vary, so everything before it is what the cache can keep.
+    # The last of several parts may vary, so the cache keeps those before it.
     stable = max(len(parts) - 2, 0)
     parts[stable]["cache_control"] = MARK
     return parts
 
 
 def _build_tools(name: str, request: ModelRequest) -> tuple[list[Json], frozenset[str]]:
-    """The tools, and those that results of the vendor's own search may refer to."""
+    """The tools, and the names that results of the vendor's tool search may refer to."""
     if request.waiting_tools is None or not can_search(name):
         return _mark_tools([_build_tool(spec) for spec in request.tools]), frozenset()
     found = _list_found_tools(request.messages) - {request.tool_choice}
-    # What was found stays deferred: the conversation refers to it, and the cache keeps its start.
+    # Found tools stay deferred: the conversation refers to them, and the cached prefix stays.
     sent = [spec for spec in request.tools if not spec.finds_tools and spec.name not in found]
     deferred = [spec for spec in request.tools if spec.name in found]
     deferred += request.waiting_tools
@@ -91,7 +91,7 @@ def _build_tools(name: str, request: ModelRequest) -> tuple[list[Json], frozense
 
 
 def _mark_tools(tools: list[Json]) -> list[Json]:
-    """Marked is the last that is not deferred: those that are do not take part in the cache."""
+    """Mark the last tool that is not deferred; deferred tools are not cached."""
     at = sum("defer_loading" not in tool for tool in tools) - 1
     return [{**tool, "cache_control": MARK} if at == n else tool for n, tool in enumerate(tools)]
 
@@ -127,14 +127,14 @@ def _build_thinking(name: str, tokens: int, max_tokens: int) -> Json:
     if not _COUNTED_THINKING.match(name):
         return {"thinking": {"type": "adaptive"}}
     budget = max(tokens, LEAST_THINKING_TOKENS)
-    # What is thought counts as output, so room for the answer has to be left.
+    # Thinking counts as output, so the limit must leave tokens for the answer.
     limit = max_tokens if max_tokens > budget else max_tokens + budget
     return {"thinking": {"type": "enabled", "budget_tokens": budget}, "max_tokens": limit}
 
 
 def _build_output_config(schema: Json) -> Json:
     tool = build_tool_schema("answer", "", schema, "anthropic", strict=True)
-    # A schema that the vendor cannot hold the model to is left to whoever reads the answer.
+    # If the vendor cannot enforce a schema, the reader of the answer checks it.
     if not tool.get("strict"):
         return {}
     return {"output_config": {"format": {"type": "json_schema", "schema": tool["input_schema"]}}}
@@ -145,7 +145,7 @@ def _build_messages(messages: Sequence[Message], known: frozenset[str]) -> list[
     turns: list[Json] = []
     last_role = ""
     for message in messages:
-        # Which pictures fit depends on the others; everything else is said as it always was.
+        # Which images fit depends on the others; all other messages are built once.
         turn = _build_plain_turn(message) or _build_turn(message, dropped, known)
         if not turn["content"]:
             continue
@@ -164,7 +164,7 @@ def _build_messages(messages: Sequence[Message], known: frozenset[str]) -> list[
 
 @cache_by_identity
 def _build_plain_turn(message: Message) -> Json | None:
-    # So does what of a search can be sent back: on the tools there are.
+    # Which blocks of a tool search can be sent depends on the tools.
     depends = any(isinstance(block, VendorBlock) for block in message.content)
     depends = depends or image_limits.collect_images(message)
     return None if depends else _build_turn(message, {}, frozenset())
@@ -177,7 +177,7 @@ def _build_turn(message: Message, dropped: dict[int, str], known: frozenset[str]
 
 
 def _build_assistant_content(message: AssistantMessage, known: frozenset[str]) -> list[Json]:
-    """The blocks of an answer; without tools that are known nothing of a search is sent back."""
+    """The blocks of an answer; those of a tool search only if `known` names tools."""
     kept = [b for b in message.content if known or not isinstance(b, VendorBlock)]
     blocks = [built for block in kept if (built := _build_assistant_block(block)) is not None]
     return select_sendable_blocks(blocks, known) if known else blocks
@@ -185,7 +185,7 @@ def _build_assistant_content(message: AssistantMessage, known: frozenset[str]) -
 
 def _build_assistant_block(block: AssistantBlock) -> Json | None:
     if isinstance(block, TextBlock):
-        # Blank text is refused.
+        # The API rejects blank text.
         return {"type": "text", "text": block.text} if block.text.strip() else None
     if isinstance(block, ToolUseBlock):
         given = cast("Json", block.input if _is_object(block.input) else {"input": block.input})
@@ -203,6 +203,6 @@ def _build_thinking_block(block: ThinkingBlock) -> Json | None:
     if block.signature.startswith(REDACTED):
         return {"type": "redacted_thinking", "data": block.signature.removeprefix(REDACTED)}
     if not block.signature:
-        # Thoughts of another vendor, or cut off before they were signed, are refused.
+        # The API rejects thinking without a signature.
         return None
     return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}

@@ -33,7 +33,7 @@ _WHOLE = "whole"
 
 
 class MessageReader:
-    """What the stream has said so far; events that are not known are passed over."""
+    """Turns the events of the stream into model events; unknown ones are ignored."""
 
     def __init__(self, server: ModelServer) -> None:
         self._server = server
@@ -52,7 +52,7 @@ class MessageReader:
         return self.is_done or bool(self._stop_reason)
 
     def read(self, event: Json) -> Iterator[ModelEvent]:
-        """The events that follow from one event of the server."""
+        """The model events for one event of the server."""
         kind = event.get("type")
         if kind == "content_block_delta":
             yield from self._delta(_get_block_index(event), to_object(event.get("delta")))
@@ -72,7 +72,7 @@ class MessageReader:
             raise make_stream_failure(self._server, event)
 
     def end(self) -> Iterator[ModelEvent]:
-        """What is left when the stream is over: a call that was cut off, and the end."""
+        """The last model events: calls that were cut off, and the end."""
         for call in self._calls.values():
             yield call.ended()
         self._calls = {}
@@ -102,7 +102,7 @@ class MessageReader:
     def _block(self, place: str, block: Json) -> Iterator[ModelEvent]:
         kind = block.get("type")
         if kind == "tool_use":
-            # One that still stands here was never ended, but it was asked for.
+            # The call before was never ended, but the model made it.
             yield from self._stop(place)
             call = _Call(to_text(block.get("id")), to_text(block.get("name")), block)
             self._calls[place] = call
@@ -146,7 +146,7 @@ class MessageReader:
             yield search.ended()
 
     def _count(self, usage: Json) -> None:
-        # Numbers are cumulative: a later one replaces an earlier one.
+        # The numbers are totals: a later one replaces an earlier one.
         self._usage |= {key: to_count(value) for key, value in usage.items() if value is not None}
 
 
@@ -156,7 +156,7 @@ class _Call:
         self.name = name
         self.pieces: list[str] = []
         self._given = block.get("input")
-        """Some servers send the whole input with the start of the call."""
+        """The input, if the server sends it with the start of the call."""
 
     def ended(self) -> ToolEnded:
         if not self.pieces and self._given:
@@ -166,7 +166,7 @@ class _Call:
 
 
 class _Search:
-    """What the vendor looks for itself, while it says so."""
+    """A tool search of the vendor, while its input arrives."""
 
     def __init__(self, block: Json) -> None:
         self._block = block
@@ -180,5 +180,5 @@ class _Search:
 
 
 def _get_block_index(event: Json) -> str:
-    """Which block of the message an event belongs to; a number, but nobody is held to it."""
+    """The index of the block that an event belongs to; usually a number."""
     return str(event.get("index", 0))

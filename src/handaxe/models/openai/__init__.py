@@ -19,12 +19,12 @@ DEFAULT_URL = "https://api.openai.com/v1"
 
 
 class OpenAIModel(Model):
-    """A model behind Chat Completions, at OpenAI or any server that speaks it."""
+    """A model of OpenAI, or of another server with Chat Completions."""
 
     def __init__(
         self,
         name: str,
-        wire: HttpTransport,
+        transport: HttpTransport,
         *,
         base_url: str = DEFAULT_URL,
         token: str | None = None,
@@ -34,13 +34,13 @@ class OpenAIModel(Model):
     ) -> None:
         self.name = name
         self.context_tokens = context_tokens
-        self._wire = wire
+        self._transport = transport
         self._max_retries = max_retries
         self._server = ModelServer(
             "OpenAI" if base_url == DEFAULT_URL else base_url,
             build_completions_url(base_url), name, "OPENAI_API_KEY", "OPENAI_BASE_URL",
         )  # fmt: skip
-        self._allowances = ServerQuirks(is_openai=base_url == DEFAULT_URL)
+        self._quirks = ServerQuirks(is_openai=base_url == DEFAULT_URL)
         self._headers = {
             "accept": "application/json",
             "accept-encoding": "identity",
@@ -56,14 +56,14 @@ class OpenAIModel(Model):
 
     async def _stream_attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         while True:
-            body = encode_body(build_request(self.name, request, self._allowances))
+            body = encode_body(build_request(self.name, request, self._quirks))
             exchange = self._exchange(body)
             try:
                 async for event in exchange:
                     yield event
             except AttemptFailed as failed:
-                # A refusal that names a field we can do without is no failure yet.
-                if failed.failure.status not in (400, 422) or not self._allowances.learn(
+                # Without the field that the server rejects, the request may succeed.
+                if failed.failure.status not in (400, 422) or not self._quirks.learn(
                     failed.failure.sentence, body
                 ):
                     raise
@@ -74,15 +74,15 @@ class OpenAIModel(Model):
 
     def _exchange(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
         reader = CompletionReader(self._server)
-        return stream_model_events(reader, self._wire, self._server, self._headers, body)
+        return stream_model_events(reader, self._transport, self._server, self._headers, body)
 
     async def close(self) -> None:
-        """Let go of connections."""
-        await self._wire.close()
+        """Close the connections."""
+        await self._transport.close()
 
 
 def build_completions_url(base_url: str) -> str:
-    """Where completions are asked for; a bare address gets the usual path."""
+    """The URL for completions; a base URL without a path gets the usual one."""
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/")
     if not path.endswith("/chat/completions"):

@@ -24,21 +24,21 @@ _TOKEN_FIELDS = ("max_completion_tokens", "max_tokens")
 
 
 class ServerQuirks:
-    """Which fields to send; each is given up once, and only when a server names it."""
+    """The fields that a server accepts; one that it rejects is left out from then on."""
 
     def __init__(self, *, is_openai: bool = True) -> None:
-        # Older servers know only the first name, OpenAI's newer models only the second.
+        # OpenAI's newer models accept only the first name, older servers only the second.
         self.token_field = _TOKEN_FIELDS[0 if is_openai else 1]
         self.can_count = True
-        """Whether usage may be asked for."""
+        """Whether to ask for the token usage."""
         self.can_be_strict = True
         self.can_follow_schema = True
         self.can_try_harder = True
-        """Whether an effort may be asked for."""
+        """Whether to send an effort."""
         self._was_swapped = False
 
     def learn(self, refusal: str, body: bytes) -> bool:
-        """Whether the refusal was about a field that the next request can do without."""
+        """Whether the server rejected a field that the next request can leave out."""
         if self._is_about(refusal, self.token_field) and not self._was_swapped:
             self._was_swapped = True
             self.token_field = _TOKEN_FIELDS[1 - _TOKEN_FIELDS.index(self.token_field)]
@@ -73,29 +73,29 @@ class ServerQuirks:
 Json = dict[str, Any]
 
 _EFFORTS = {"max": "xhigh"}
-"""Words of the ecosystem for what this vendor calls otherwise."""
+"""Efforts that this vendor names differently."""
 
 
-def build_request(name: str, request: ModelRequest, allowed: ServerQuirks) -> Json:
+def build_request(name: str, request: ModelRequest, quirks: ServerQuirks) -> Json:
     """The body of a streaming request."""
     system = "\n\n".join(part for part in request.system if part.strip())
     messages = [{"role": "system", "content": system}] if system else []
     body: Json = {
         "model": name,
         "messages": [*messages, *_build_messages(request.messages)],
-        allowed.token_field: request.max_tokens,
+        quirks.token_field: request.max_tokens,
         "stream": True,
     }
-    if allowed.can_count:
+    if quirks.can_count:
         body["stream_options"] = {"include_usage": True}
     if request.tools:
-        tool = _build_tool if allowed.can_be_strict else _build_loose_tool
+        tool = _build_tool if quirks.can_be_strict else _build_loose_tool
         body["tools"] = [tool(spec) for spec in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = _build_tool_choice(request.tool_choice)
-    if request.effort and allowed.can_try_harder:
+    if request.effort and quirks.can_try_harder:
         body["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
-    if request.output_schema is not None and allowed.can_follow_schema:
+    if request.output_schema is not None and quirks.can_follow_schema:
         body["response_format"] = _build_response_format(request.output_schema)
     return body
 
@@ -119,7 +119,7 @@ def _build_tool_schema(spec: ToolSpec, *, strict: bool) -> Json:
         strict=strict,
         examples=spec.examples,
     )
-    # Not to be strict is the default everywhere, and some servers refuse to hear of it.
+    # `false` is the default, and some servers reject the field.
     if not tool["function"]["strict"]:
         del tool["function"]["strict"]
     return tool
@@ -135,7 +135,7 @@ def _build_tool_choice(choice: str) -> Any:  # noqa: ANN401 - a word or an objec
 
 def _build_response_format(schema: Json) -> Json:
     function = build_tool_schema("answer", "", schema, "openai", strict=True)["function"]
-    # Strict answers hold every field; only a schema that says so itself is sent as strict.
+    # A strict answer has every field, so the schema must require every field itself.
     is_strict = bool(function["strict"]) and function["parameters"] == schema
     return {
         "type": "json_schema",
@@ -146,7 +146,7 @@ def _build_response_format(schema: Json) -> Json:
 def _build_messages(messages: Sequence[Message]) -> Iterator[Json]:
     dropped = image_limits.find_unsendable_images(messages, image_limits.OPENAI)
     for message in messages:
-        # Which pictures fit depends on the others; everything else is said as it always was.
+        # Which images fit depends on the others; all other messages are built once.
         parts = _build_plain_parts(message)
         yield from _build_parts(message, dropped) if parts is None else parts
 
@@ -173,7 +173,7 @@ def _build_assistant_message(message: AssistantMessage) -> Json | None:
 
 
 def _build_call(block: ToolUseBlock) -> Json:
-    # Templates of local models decode the arguments, so broken ones are never sent back.
+    # Chat templates of some servers decode the arguments, so broken ones are not sent back.
     arguments = "{}" if block.broken is not None else _encode_json(block.input)
     function = {"name": block.name, "arguments": arguments}
     return {"id": block.id, "type": "function", "function": function}

@@ -1,4 +1,4 @@
-"""The stream of a chat completion, chunk by chunk, in all the ways servers write it."""
+"""The stream of a chat completion, in all the forms that servers send."""
 
 import uuid
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 
 class CompletionReader:
-    """What the stream has said so far."""
+    """Turns the chunks of the stream into model events."""
 
     def __init__(self, server: ModelServer) -> None:
         self._server = server
@@ -47,17 +47,17 @@ class CompletionReader:
         self._model = ""
         self._message_id = ""
         self._finish_reason = ""
-        self._has_spoken = False
+        self._has_output = False
         self._has_refused = False
         self.is_done = False
 
     @property
     def is_complete(self) -> bool:
-        """Whether the stream may end here; not every server says that it is done."""
-        return bool(self._finish_reason) or (self.is_done and self._has_spoken)
+        """Whether the stream may end here; some servers send no end mark."""
+        return bool(self._finish_reason) or (self.is_done and self._has_output)
 
     def read(self, chunk: Json) -> Iterator[ModelEvent]:
-        """The events that follow from one chunk."""
+        """The model events for one chunk."""
         if chunk.get("type") == DONE:
             self.is_done = True
             return
@@ -76,7 +76,7 @@ class CompletionReader:
             self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
 
     def end(self) -> Iterator[ModelEvent]:
-        """What is left when the stream is over: the last calls, and the end."""
+        """The last model events: the rest of the calls, and the end."""
         for call in self._calls:
             yield from call.end()
         reason = _STOP_REASONS.get(self._finish_reason, "end_turn")
@@ -91,20 +91,20 @@ class CompletionReader:
     def _delta(self, delta: Json) -> Iterator[ModelEvent]:
         thinking = to_text(delta.get("reasoning_content")) or to_text(delta.get("reasoning"))
         if thinking:
-            self._has_spoken = True
+            self._has_output = True
             yield ThinkingDelta(thinking)
         text = _parse_text(delta.get("content"))
         if refusal := to_text(delta.get("refusal")):
             self._has_refused = True
             text += refusal
         if text:
-            self._has_spoken = True
+            self._has_output = True
             yield TextDelta(text)
-        # Servers of before 2023-11 make one call, under a name of its own.
+        # Servers from before November 2023 send one call as `function_call`.
         old = to_object(delta.get("function_call"))
         parts = [{"index": 0, "function": old}] if old else to_objects(delta.get("tool_calls"))
         for part in parts:
-            self._has_spoken = True
+            self._has_output = True
             yield from self._call_part(part)
 
     def _call_part(self, part: Json) -> Iterator[ModelEvent]:
@@ -112,7 +112,7 @@ class CompletionReader:
         name = fields.get("name")
         call = self._call_for(part, str(name or ""))
         if call is None:
-            # Calls come one after the other: what is whole may start before the next is written.
+            # Calls come one after the other, so a complete one may start before the next.
             for earlier in self._calls:
                 if is_complete_json(earlier.written):
                     yield from earlier.end()
@@ -121,12 +121,12 @@ class CompletionReader:
         yield from call.take(str(name or ""), _parse_arguments(fields.get("arguments")))
 
     def _call_for(self, part: Json, name: str) -> "_Call | None":
-        """The call that this part goes on with; None if it begins a new one."""
+        """The call that this part continues; None if it begins a new one."""
         index, given = part.get("index"), str(part.get("id") or "")
         last = self._calls[-1] if self._calls else None
         if isinstance(index, int):
             same = [call for call in self._calls if call.index == index]
-            # Some servers number every call zero; a new id with a name tells them apart.
+            # Some servers give every call the index 0; a new id with a name begins a new call.
             if not same or (given and name and same[-1].given_id not in ("", given)):
                 return None
             return same[-1]
@@ -178,7 +178,7 @@ def _parse_usage(usage: Json) -> TokenUsage:
     known = to_object(usage.get("prompt_tokens_details"))
     read, written = to_count(known.get("cached_tokens")), to_count(known.get("cache_write_tokens"))
     return TokenUsage(
-        # Here the prompt counts what came from the cache; ours never does.
+        # The vendor counts cached tokens as part of the prompt; `input_tokens` does not.
         input_tokens=max(to_count(usage.get("prompt_tokens")) - read - written, 0),
         output_tokens=to_count(usage.get("completion_tokens")),
         cache_read_tokens=read,

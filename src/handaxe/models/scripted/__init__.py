@@ -39,7 +39,7 @@ __all__ = ["ModelScript", "ScriptedModel", "load_script", "parse_script"]
 
 
 class ScriptedModel(Model):
-    """Follows a script: the same requests give the same events, piece by piece."""
+    """A model that follows a script: the same requests give the same events."""
 
     def __init__(self, script: ModelScript | Path | str) -> None:
         self._script = script if isinstance(script, ModelScript) else load_script(Path(script))

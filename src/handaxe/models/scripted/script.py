@@ -14,23 +14,23 @@ from handaxe.contract.ports.model import Failure
 
 
 class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call the model makes."""
+    """A call of the model."""
 
     tool: str
     input: Any = msgspec.field(default_factory=dict[str, Any])
     raw: str | None = None
-    """In place of `input`: its JSON text as it is, broken or not."""
+    """JSON text instead of `input`; it may be broken."""
     id: str | None = None
 
 
 class ScriptedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What goes wrong in a turn."""
+    """A failure in a turn."""
 
     how: Failure
     after: int = 0
-    """How many pieces arrive before it."""
+    """The number of pieces before the failure."""
     retries: int = 0
-    """So many failed attempts are reported, then the turn goes on as if nothing had been."""
+    """The number of failed attempts to report; then the turn continues normally."""
     delay_ms: float = 0.0
     status: int | None = None
     sentence: str = ""
@@ -44,11 +44,11 @@ class ScriptedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: str = ""
     call: tuple[ScriptedCall, ...] = ()
     expect: str | tuple[str, ...] = ()
-    """What the last message must contain: text, or a pattern between slashes."""
+    """Text that the last message must contain, or a pattern between slashes."""
     when: str = ""
-    """The turn is passed over unless the last message contains this."""
+    """The turn is skipped unless the last message contains this."""
     capture: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """By name, a pattern; what its group matches in the last message can be used as `{{name}}`."""
+    """Patterns by name; the text that the group matches can be used as `{{name}}`."""
     fail: Failure | ScriptedFailure | None = None
     usage: TokenUsage | None = None
     stop_reason: StopReason | None = None
@@ -57,21 +57,21 @@ class ScriptedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agent: str = ""
     label: str = ""
     go_to: str = ""
-    """The label of the turn that follows; without it, the next one."""
+    """The label of the turn that follows; by default the next turn."""
 
     @property
     def expected(self) -> tuple[str, ...]:
-        """All that the last message must contain."""
+        """All texts that the last message must contain."""
         return (self.expect,) if isinstance(self.expect, str) else self.expect
 
 
 class AgentMatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a conversation is known to be another agent's."""
+    """How to recognise the conversation of another agent."""
 
     match: str = ""
-    """What its first message contains."""
+    """Text of its first message."""
     system: str = ""
-    """What its system prompt contains."""
+    """Text of its system prompt."""
 
 
 class ModelScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,7 +89,7 @@ _PATTERN = re.compile(r"/(.*)/", re.DOTALL)
 
 
 def has_match(text: str, wanted: str) -> bool:
-    """Whether `text` contains `wanted`, or matches it where it is a pattern between slashes."""
+    """Whether `text` contains `wanted`, or matches it if it is a pattern between slashes."""
     pattern = _PATTERN.fullmatch(wanted)
     if pattern is None:
         return wanted in text
@@ -121,13 +121,13 @@ def parse_script(raw: Mapping[str, Any], place: str = "script") -> ModelScript:
     for number, turn in enumerate(script.turn, 1):
         where = f"The script {place} has a mistake: turn {number}"
         if turn.go_to and turn.go_to not in labels:
-            raise SetupError(f"{where} goes to {turn.go_to!r}, and no turn has that label")
+            raise SetupError(f"{where} goes to the label {turn.go_to!r}, which no turn has")
         _check_patterns(turn, where)
     return script
 
 
 def _from_lines(text: str) -> dict[str, Any]:
-    """Each line is a turn, or a line of options that has none of a turn's fields."""
+    """Each line is a turn, or options without any field of a turn."""
     whole: dict[str, Any] = {"turn": []}
     options = set(ModelScript.__struct_fields__) - set(ScriptedTurn.__struct_fields__)
     for line in text.splitlines():

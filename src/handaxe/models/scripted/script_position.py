@@ -1,4 +1,4 @@
-"""Which turn of a script comes next in which conversation, with what it looks back at."""
+"""The position of each conversation in a script, and the texts it captured."""
 
 import re
 import zlib
@@ -23,10 +23,10 @@ _MAX_SHOWN_CHARS = 400
 
 
 class ScriptedConversations:
-    """All conversations that one scripted model is in.
+    """All conversations of one scripted model.
 
-    Agents are told apart by their first message. One that starts anew with the same message, or
-    beside another, has its own place in the script; the main one has only one.
+    Agents are recognised by their first message. Each run of a subagent has its own position in
+    the script; the main agent has only one.
     """
 
     def __init__(self, script: ModelScript) -> None:
@@ -67,7 +67,7 @@ class ScriptedConversations:
 
 
 class ScriptedConversation:
-    """A place in the script and what was captured on the way there."""
+    """A position in the script, and the texts captured so far."""
 
     def __init__(
         self, agent: str, turns: tuple[ScriptedTurn, ...], first: str, number: int, said: int
@@ -86,7 +86,7 @@ class ScriptedConversation:
         self._tag = f"{zlib.crc32(first.encode('utf-8', 'replace')):08x}_{number}"
 
     def step(self, request: ModelRequest) -> "ScriptedStep":
-        """Take the next turn that fits, filled in."""
+        """The next turn that fits, with captured texts filled in."""
         last = _collect_unanswered(request)
         text = "\n".join(extract_text(message) for message in last)
         at = self._find(text)
@@ -124,7 +124,7 @@ class ScriptedConversation:
         if turn.go_to:
             return next(i for i, each in enumerate(self._turns) if each.label == turn.go_to)
         at += 1
-        # The turns with a condition that stand together are alternatives.
+        # Consecutive turns with a condition are alternatives.
         while turn.when and at < len(self._turns) and self._turns[at].when:
             at += 1
         return at
@@ -164,7 +164,7 @@ class ScriptedConversation:
 
 
 class ScriptedStep:
-    """One turn, ready to be said."""
+    """One turn, ready to be streamed."""
 
     def __init__(
         self, conversation: ScriptedConversation, turn: ScriptedTurn, tag: str, text: str
@@ -177,11 +177,11 @@ class ScriptedStep:
         self.usage = turn.usage or self._estimate_usage()
 
     def call_id(self, number: int) -> str:
-        """An id that no other call of this script has."""
+        """A unique id for a call."""
         return f"call_{self._tag}_{number}"
 
     def done(self) -> None:
-        """The turn was said to its end."""
+        """Count the turn, which was streamed completely."""
         self._conversation.said += 1
         spent = self.usage
         self._conversation.input_tokens = spent.input_tokens + spent.output_tokens
@@ -195,7 +195,7 @@ class ScriptedStep:
 
 
 def _collect_unanswered(request: ModelRequest) -> list[UserMessage]:
-    """What was said since the model's last response."""
+    """The messages since the last response of the model."""
     last: list[UserMessage] = []
     for message in reversed(request.messages):
         if not isinstance(message, UserMessage):
@@ -205,7 +205,7 @@ def _collect_unanswered(request: ModelRequest) -> list[UserMessage]:
 
 
 def extract_text(message: Message | None) -> str:
-    """All text of a message, that of results included."""
+    """All text of a message, with results."""
     if message is None:
         return ""
     texts: list[str] = []
