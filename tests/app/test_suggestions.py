@@ -121,7 +121,7 @@ def test_a_form_offers_the_same_list():
     assert answers["enumNames"][1:-1] == [one.answer for one in offered]
     for name, one in name_suggestions(offered).items():
         given = {"action": "accept", "content": {"answer": name}}
-        assert read_answer(given, request) == one.accept("The user said yes.", by="user")
+        assert read_answer(given, request) == one.accept("The user approved it.", by="user")
     given = {"action": "accept", "content": {"answer": "session3"}}
     assert not isinstance(read_answer(given, request), Allow)
 

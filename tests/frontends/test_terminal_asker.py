@@ -112,14 +112,14 @@ def test_the_question_says_what_would_be_destroyed_and_which_agent_asks():
 
 
 def yes(remember, **more):
-    return Allow("The user said yes.", by="user", remember=remember, **more)
+    return Allow("The user approved it.", by="user", remember=remember, **more)
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("y\n", Allow("The user said yes.", by="user")),
-        ("YES", Allow("The user said yes.", by="user")),
+        ("y\n", Allow("The user approved it.", by="user")),
+        ("YES", Allow("The user approved it.", by="user")),
         ("s", yes("session", mode="acceptEdits")),
         ("session", yes("session", mode="acceptEdits")),
         ("S2", yes("session", rules=("Edit(/src/**)",))),
@@ -131,7 +131,7 @@ def yes(remember, **more):
         ("s3", None),
         ("p2", None),
         ("s please", None),
-        ("n", Deny("The user said no.", by="user")),
+        ("n", Deny("The user denied it.", by="user")),
         ("no not now ", Deny("not now", by="user")),
         ("", None),
         ("maybe", None),

@@ -1,7 +1,7 @@
 """A session's tools for Agno: `Agent(model=model, tools=tools_for(session))`, run with `arun`.
 
-A failure is a `RetryAgentRun`: the model reads it as the tool's error and the run goes on.
-Pictures are part of the answer.
+A failure is a `RetryAgentRun`: the model reads it as the tool's error and the run continues. Images
+are part of the answer.
 """
 
 import base64
@@ -22,7 +22,7 @@ def tools_for(session: Session, *, fresh_ids: bool = False) -> list[Function]:
 
 
 def _build_function(exchange: SessionAdapter, offer: FrameworkTool) -> Function:
-    # Agno finds the parameter by its name and puts the call there.
+    # Agno passes the call to the parameter of this name.
     async def call(fc: FunctionCall, **arguments: Any) -> ToolResult:  # noqa: ANN401
         answer = await exchange.call(offer.name, arguments, fc.call_id)
         if answer.is_failure:

@@ -1,4 +1,4 @@
-"""Whether a call would need a person's yes, for frameworks that want to know it beforehand."""
+"""Check in advance whether a call needs approval."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ from handaxe.session.pending_questions import PendingQuestions
 
 
 async def check_approval(call: ToolCall, context: PipelineContext) -> bool:
-    """Whether a call would need a person's yes now; hooks are asked, and nothing is run."""
+    """Whether a call needs approval now; runs hooks, but not the call."""
     dry = msgspec.structs.replace(
         context, asker=_AbsentPerson(), questions=PendingQuestions(), emit=_ignore_event
     )
@@ -33,9 +33,9 @@ class _AbsentPerson(Asker):
     looks = False
 
     async def ask(self, request: PermissionRequest) -> Defer:  # noqa: ARG002 - always the same
-        """The answer comes later."""
+        """Defer the question."""
         return Defer()
 
 
 def _ignore_event(_: object) -> None:
-    """Nothing has happened yet."""
+    """End the check before the call runs."""

@@ -1,7 +1,7 @@
 """A session's tools for AutoGen: `AssistantAgent(name, client, tools=tools_for(session))`.
 
 A failure is raised as `CallFailed`, which AutoGen's workbenches and tool agents turn into a result
-with `is_error`. Results are text there, so of a picture only its presence is told.
+with `is_error`. Results are text, so an image becomes a note.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from handaxe.adapters.tool_conversion import FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
-_UNSEEN = "(AutoGen shows the text of a result only, not its pictures.)"
+_UNSEEN = "(AutoGen shows only the text of a result, not its images.)"
 
 
 def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool[Any, Any]]:
@@ -25,11 +25,11 @@ def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool[Any
 
 
 class CallFailed(Exception):
-    """A call did not work; the text says why and what to do."""
+    """A call failed; the text says why and what to do."""
 
 
 class AnyInput(BaseModel, extra="allow"):
-    """Whatever the model sent; the session reads it."""
+    """The input of the model; the session checks it."""
 
 
 class AutogenTool(BaseTool[AnyInput, Any]):
@@ -42,7 +42,7 @@ class AutogenTool(BaseTool[AnyInput, Any]):
 
     @property
     def schema(self) -> ToolSchema:
-        """The tool as the model is told about it."""
+        """The tool definition for the model."""
         return ToolSchema(
             name=self.name,
             description=self.description,
@@ -60,7 +60,7 @@ class AutogenTool(BaseTool[AnyInput, Any]):
         cancellation_token: CancellationToken,
         call_id: str | None = None,
     ) -> str:
-        """One call; what the base class does, but the session checks the input."""
+        """Make a call as the base class does, but let the session check the input."""
         with trace_tool_span(self.name, tool_description=self.description, tool_call_id=call_id):
             calling = asyncio.ensure_future(self._exchange.call(self.name, dict(args), call_id))
             cancellation_token.link_future(calling)

@@ -1,8 +1,8 @@
 """A session's tools for LangChain and LangGraph: `ToolNode(tools_for(session))`.
 
 A failure is a `ToolMessage` with status `error`; the result object is the message's artifact.
-Pictures are content blocks. The tools are asynchronous: `ainvoke`, not `invoke`. With `approvals` a
-call that needs a yes interrupts its graph.
+Images are content blocks. The tools are asynchronous: use `ainvoke`, not `invoke`. With `approvals`
+a call that needs approval interrupts its graph.
 """
 
 from typing import Any, NoReturn
@@ -21,7 +21,7 @@ def tools_for(
 ) -> list[BaseTool]:
     """The session's tools as LangChain's; `fresh_ids` ignores the ids of the model.
 
-    `approvals` interrupts the graph for a yes: `Command(resume={call_id: "allow"})`.
+    `approvals` interrupts the graph for approval: `Command(resume={call_id: "allow"})`.
     """
     exchange = SessionAdapter(session, fresh_ids=fresh_ids, approvals=approvals)
     answers = GraphAnswers(exchange) if approvals else None
@@ -38,19 +38,19 @@ def tools_for(
 class LangchainTool(BaseTool):
     """One tool of a session."""
 
-    # Without an id there is no message to mark as an error, so the text alone has to say it.
+    # Without an id no message can be marked as an error, so the text must show it.
     handle_tool_error: Any = True
     _exchange: SessionAdapter = PrivateAttr()
     _answers: GraphAnswers | None = PrivateAttr()
 
     def join(self, exchange: SessionAdapter, answers: GraphAnswers | None) -> None:
-        """Say where calls go, and who asks for approval."""
+        """Set the session of the calls and the approvals."""
         self._exchange, self._answers = exchange, answers
 
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Hand the input on as it is, with its id; the session checks it against the schema."""
+        """Pass the input on unchanged with its id; the session checks it."""
         return (tool_input, tool_call_id), {}
 
     async def _arun(self, call_input: object, call_id: str | None) -> Any:  # noqa: ANN401

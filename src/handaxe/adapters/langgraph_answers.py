@@ -1,7 +1,7 @@
-"""A graph's approvals: a call that needs a yes interrupts it, and what it is resumed with answers.
+"""Approvals in LangGraph: a call that needs approval interrupts its graph.
 
-LangGraph gives the answers out by order, which is another one whenever calls run side by side. So
-they are given by the ids of the calls: `Command(resume={"call_1": "allow"})`.
+LangGraph gives answers out by order, which differs when calls run side by side. So answers are
+given by call id: `Command(resume={"call_1": "allow"})`.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ class GraphAnswers:
             self._are_idle.set()
 
     async def _take(self, call_id: str) -> Allow | Deny | None:
-        """The answer to a call; nothing outside of a graph.
+        """The answer to a call; None outside a graph.
 
         Raises:
-            GraphInterrupt: there is none so far.
+            GraphInterrupt: there is no answer yet.
         """
         try:
             from langgraph.errors import GraphInterrupt
@@ -72,7 +72,7 @@ class GraphAnswers:
         return self._given.pop(call_id)
 
     def _keep(self, said: object) -> None:
-        """Keep answers, also those to other calls of the same node."""
+        """Keep answers, also for other calls of the same node."""
         self._given |= {
             call_id: answer
             for call_id, answer in _read_answers(said).items()
@@ -80,12 +80,12 @@ class GraphAnswers:
         }
 
     async def _let_others_end(self) -> None:
-        """Wait for the other calls of the message, which an interrupt would abandon."""
+        """Wait for the other calls of the message, which an interrupt would cancel."""
         self._count(-1)
         try:
             await asyncio.sleep(_BEAT_S)
             for _ in range(_PATIENCE_BEATS):
-                # The call that was answered may still be on its way, or belong to another graph.
+                # The answered call may still be running, or belong to another graph.
                 if not self._given:
                     break
                 await asyncio.sleep(_BEAT_S)
@@ -95,10 +95,10 @@ class GraphAnswers:
 
 
 def _read_answers(said: object) -> dict[str, Allow | Deny]:
-    """Answers as JSON by the ids of the calls: "allow", "deny", or the parts of an answer.
+    """Answers as JSON by call id: "allow", "deny", or the fields of an answer.
 
     Raises:
-        BadAnswer: it is something else.
+        BadAnswer: an answer is invalid.
     """
     if not isinstance(said, dict):
         raise BadAnswer(
@@ -115,7 +115,7 @@ def _read_answer(call_id: object, answer: object) -> Allow | Deny:
         read = msgspec.convert(parts, Allow | Deny)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadAnswer(
-            f'The answer to the call {call_id!r:.100} has to be "allow", "deny" or an object with '
+            f'The answer to the call {call_id!r:.100} must be "allow", "deny" or an object with '
             f"`verdict`: {error}."
         ) from None
     named = set(cast("dict[str, object]", parts)) if isinstance(parts, dict) else set[str]()

@@ -1,8 +1,7 @@
 """A session's tools for the OpenAI Agents SDK: `Agent(name, tools=tools_for(session))`.
 
-A failure is a text that starts with `Error:`, for the SDK has no other sign that lets the run
-go on. Pictures follow the text as data URLs. With `approvals` a call that needs a yes is an
-interruption of the run.
+A failure is a text that starts with `Error:`, the only sign that lets the run continue. Images
+follow the text as data URLs. With `approvals` a call that needs approval interrupts the run.
 """
 
 from typing import Any
@@ -20,7 +19,7 @@ from handaxe.contract.decision import Allow
 def tools_for(session: Session, *, fresh_ids: bool = False, approvals: bool = False) -> list[Tool]:
     """The session's tools as the SDK's; `fresh_ids` ignores the ids of the model.
 
-    `approvals` leaves the calls that need a yes to `state.approve` and `state.reject`.
+    `approvals` leaves calls that need approval to `state.approve` and `state.reject`.
     """
     exchange = SessionAdapter(session, fresh_ids=fresh_ids, approvals=approvals)
     tools = [_build_tool(exchange, offer) for offer in exchange.offers()]
@@ -67,7 +66,7 @@ def _decode_arguments(arguments: str) -> object:
     try:
         return msgspec.json.decode(arguments or "{}")
     except msgspec.DecodeError:
-        # The session says what is wrong with it, so that the model can repair it.
+        # The session reports what is wrong, so that the model can fix it.
         return arguments
 
 

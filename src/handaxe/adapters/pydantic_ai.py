@@ -1,8 +1,8 @@
 """A session's tools for pydantic-ai: `Agent(model, tools=tools_for(session))`.
 
-A failure is a `ToolFailed`: the model reads it and no retry of the run is spent on it.
-Pictures are part of the answer; the whole result object is its metadata. With `approvals` a call
-that needs a yes is an `ApprovalRequired`, whose metadata is the permission request.
+A failure is a `ToolFailed`: the model reads it and the run spends no retry on it. Images are part
+of the answer; the result object is its metadata. With `approvals` a call that needs approval is an
+`ApprovalRequired`, whose metadata is the permission request.
 """
 
 import base64
@@ -23,7 +23,7 @@ def tools_for(
 ) -> list[Tool[Any]]:
     """The session's tools as pydantic-ai's; `fresh_ids` ignores the ids of the model.
 
-    `approvals` leaves the calls that need a yes to `DeferredToolRequests`.
+    `approvals` leaves calls that need approval to `DeferredToolRequests`.
     """
     exchange = SessionAdapter(session, fresh_ids=fresh_ids, approvals=approvals)
     return [_build_tool(exchange, offer, approvals=approvals) for offer in exchange.offers()]
@@ -43,7 +43,7 @@ def _build_tool(exchange: SessionAdapter, offer: FrameworkTool, *, approvals: bo
         return ToolReturn(_build_content(answer), metadata=answer.result.to_json())
 
     tool = Tool[Any].from_schema(call, offer.name, offer.description, offer.schema, takes_ctx=True)
-    # Left open, some models would ask for a stricter schema than ours.
+    # By default some models would make the schema stricter.
     tool.strict = False
     if approvals:
 
@@ -58,7 +58,7 @@ def _build_tool(exchange: SessionAdapter, offer: FrameworkTool, *, approvals: bo
 def _find_sent(
     messages: list[ModelMessage], call_id: str | None, arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the model sent, where whoever approved the call put something else in its place."""
+    """The input of the model, if the approval replaced it."""
     for part in (part for message in reversed(messages) for part in message.parts):
         if isinstance(part, ToolCallPart) and part.tool_call_id == call_id:
             return part.args_as_dict()

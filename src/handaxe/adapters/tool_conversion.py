@@ -1,6 +1,7 @@
-"""What all adapters share: the tools on offer, a framework's call, the answer in plain parts.
+"""The common part of the adapters: tools, calls and answers of a session.
 
-It knows no framework. An answer is text and pictures; how a failure is told is up to each adapter.
+It depends on no framework. An answer is text and images; each adapter reports failures as its
+framework expects.
 """
 
 import asyncio
@@ -17,9 +18,9 @@ from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.faults import AnswerPending, SetupError
 from handaxe.contract.result import ToolResult
 
-CANNOT_ASK = "It needs a yes that cannot be asked for here."
-_UNASKED = "It needs a yes, which was not asked for before it was to run. Call it again."
-_CHANGED = "What it would do, or why it needs a yes, changed after it was approved. Call it again."
+CANNOT_ASK = "It needs approval, which cannot be requested here."
+_UNASKED = "It needs approval, which was not requested before the call. Call it again."
+_CHANGED = "Its effect, or the reason to ask, changed after the approval. Call it again."
 
 
 class FrameworkTool(NamedTuple):
@@ -41,22 +42,22 @@ class FrameworkResult(NamedTuple):
 
     @property
     def is_failure(self) -> bool:
-        """Whether the model has to be told that the call did not work."""
+        """Whether the model must see that the call failed."""
         return not self.result.ok
 
 
 class SessionAdapter:
-    """A session as a framework's tools see it.
+    """A session for the tools of a framework.
 
-    A framework's own call id becomes the id of the call: running a stored conversation again
-    repeats its answers and changes nothing twice. `fresh_ids` is for servers that give the same
-    id to several calls. With `approvals` a call that needs a yes waits for the framework's.
+    A framework's call id becomes the id of the call: running a stored conversation again repeats
+    its answers and changes nothing twice. `fresh_ids` is for servers that give the same id to
+    several calls. With `approvals` a call that needs approval waits for the framework.
     """
 
     def __init__(self, session: Session, *, fresh_ids: bool, approvals: bool = False) -> None:
         if approvals and fresh_ids:
             raise SetupError(
-                "Approvals are given by the ids of the model. Leave out `fresh_ids` or `approvals`."
+                "Approvals use the call ids of the model. Leave out `fresh_ids` or `approvals`."
             )
         self._session = session
         self._parts = get_parts(session)
@@ -70,7 +71,7 @@ class SessionAdapter:
             put_questions_off(parts.pipeline_context, session.permissions, parts.configuration)
 
     def offers(self) -> list[FrameworkTool]:
-        """The tools on offer, with their schemas as they are."""
+        """The offered tools with their schemas."""
         shown = self._session.tools("json-schema")
         return [
             FrameworkTool(tool["name"], tool["description"], tool["inputSchema"]) for tool in shown
@@ -85,7 +86,7 @@ class SessionAdapter:
     ) -> FrameworkResult:
         """Run one call through permission, hooks, log and result store; never raises.
 
-        An answer counts for a call that waits; any other is judged as ever.
+        An answer counts for a waiting call; other calls are decided as usual.
         """
         known_id = None if self._fresh_ids else call_id
         call = ToolCall(known_id or self._parts.new_call_id(), tool, call_input)
@@ -102,7 +103,7 @@ class SessionAdapter:
     async def call_answered(
         self, tool: str, call_input: object, call_id: str, answer: Allow | Deny | None
     ) -> FrameworkResult:
-        """Run one call that is not asked about again; without a yes that counts it is refused."""
+        """Run one call without asking again; without a valid approval it is refused."""
         has_waited = self.is_waiting(call_id)
         result = await self.call(tool, call_input, call_id, answer)
         if result.question is not None and answer is not None and not has_waited:
@@ -117,7 +118,7 @@ class SessionAdapter:
         return self._parts.pipeline_context.questions.is_open(call_id)
 
     async def check(self, tool: str, call_input: object, call_id: str) -> bool:
-        """Whether a call waits for an answer, or does so from now on; it is not run."""
+        """Whether a call waits for an answer, or does from now on; does not run it."""
         if self.is_waiting(call_id):
             return True
         call = ToolCall(call_id, tool, call_input)
@@ -131,9 +132,9 @@ class SessionAdapter:
         return (await self.call(tool, call_input, call_id)).question is not None
 
     async def take_denials(self, find_denial: Callable[[str, str], str | None]) -> None:
-        """Close the questions that the framework answered with a no by itself.
+        """Close the questions that the framework denied.
 
-        `find_denial` gives the reason of the no for the tool and the id of a call.
+        `find_denial` gives the reason of a denial for the tool and the id of a call.
         """
         if not self._session.pending:
             return
@@ -156,7 +157,7 @@ class SessionAdapter:
         )
 
     def find_question(self, call_id: str) -> dict[str, Any] | None:
-        """The permission request as JSON of a call that waits for the framework's approval."""
+        """The permission request, as JSON, of a call that waits for the framework's approval."""
         if not self._approvals:
             return None
         requests = (request for request in self._session.pending if request.call_id == call_id)

@@ -112,7 +112,7 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mcp_servers(self) -> "McpServers | None":
-        """The MCP servers; None if there are none."""
+        """The MCP servers, or None."""
         return self.services.mcp and self.services.mcp.servers
 
     def follow(self) -> None:

@@ -1,4 +1,4 @@
-"""What a session offers its tools from the start: this machine, and its own state."""
+"""The default ports of a session: this machine and the session's state."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ def build_default_ports(
     edits: AppliedEdits,
     on_question: "OnQuestion | None",
 ) -> PortRegistry:
-    """Ports and state objects by type; companions and the catalog add theirs."""
+    """Ports and state objects by type; services and the catalog add more."""
     package = "handaxe.contract.ports"
     ports = PortRegistry(
         {
@@ -60,7 +60,7 @@ def build_default_ports(
         ports.add({f"{package}.web.WebSearcher": lambda: _create_searcher(session_context)})
     if on_question is not None:
         if not callable(on_question):
-            raise SetupError(f"`on_question` is an async function, not {on_question!r}.")
+            raise SetupError(f"`on_question` must be an async function; got {on_question!r}.")
         ports.add(
             {
                 f"{package}.questions.Questions": lambda: _create_questions(
@@ -74,7 +74,7 @@ def build_default_ports(
 def register_permission_changes(
     ports: PortRegistry, session_context: SessionContext, live: "SettingsReloader"
 ) -> None:
-    """Let whoever answers permission questions change permissions, too."""
+    """Let answers to permission questions change permissions, too."""
 
     def make() -> "PermissionChanges":
         from handaxe.app.services.permission_updates import SessionPermissionChanges

@@ -1,8 +1,7 @@
-"""Why a call would be allowed, asked about or denied, before anybody makes it.
+"""Explain whether a call is allowed, asks or is denied, without making it.
 
-A question that brings its own places is answered from its text alone: nothing is run and no file
-is read. In the directory of a session a command is judged as its call would be: by the same facts
-about links, git, programs and the sandbox.
+A request with its own paths is answered from its text alone: nothing runs and no file is read. In a
+session a command is decided as its call would be, with links, git, programs and the sandbox.
 """
 
 from collections.abc import Iterable
@@ -40,7 +39,7 @@ from handaxe.tools import build_loaders
 
 
 class ExplainRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rules of a question, as people write them."""
+    """The rules of a request."""
 
     allow: list[str] = []
     ask: list[str] = []
@@ -62,15 +61,15 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_question(question: ExplainRequest, cross_check: CrossCheck | None) -> dict[str, Any]:
-    """The answer to a question that brings its own rules and places."""
+    """The answer to a request with its own rules and paths."""
     mode = parse_mode(question.mode)
     if mode is None:
         return _make_unreadable(f"{question.mode!r} is not a permission mode")
     if question.working_dirs is not None and not question.working_dirs:
-        return _make_unreadable("working_dirs is empty; name a directory, or leave it out")
+        return _make_unreadable("working_dirs must not be empty; name a directory or leave it out")
     roots = question.working_dirs or [question.cwd or "/repo"]
     if not all(place.startswith("/") for place in (*roots, question.cwd or "/", question.home)):
-        return _make_unreadable("cwd, home and working_dirs have to be absolute paths")
+        return _make_unreadable("cwd, home and working_dirs must be absolute paths")
     policy = make_policy(
         _parse_rules(question.rules),
         mode=mode,
@@ -93,9 +92,9 @@ def explain_question(question: ExplainRequest, cross_check: CrossCheck | None) -
 async def explain_in_session(
     tool: str, call_input: dict[str, Any], context: PipelineContext, cross_check: CrossCheck | None
 ) -> dict[str, Any]:
-    """The verdict that a call would get in a session, and whether a sandbox would confine it.
+    """The verdict of a call in a session, and whether a sandbox would confine it.
 
-    Hooks are not asked.
+    Hooks do not run.
     """
     place, policy = context.workdir, context.policy()
     if not _is_command(tool, call_input):
@@ -116,11 +115,11 @@ async def explain_in_session(
 
 
 def _ignore_report(_: object) -> None:
-    """Nobody watches what only is explained."""
+    """Drop the event: nothing runs."""
 
 
 def _describe_confinement(parsed: ParsedCall, context: PipelineContext) -> dict[str, Any]:
-    """Whether the command would run inside the sandbox, where one is asked for."""
+    """Whether the command would run in the sandbox, if one is enabled."""
     settings: Settings = context.ports[Settings]
     if not settings.sandbox.enabled:
         return {}
@@ -139,7 +138,7 @@ def explain(
     git_clean: bool = True,
     cross_check: CrossCheck | None = None,
 ) -> dict[str, Any]:
-    """The verdict on a call with its parts and reasons."""
+    """The verdict of a call with its parts and reasons."""
     if _is_command(tool, call_input):
         try:
             cwd = _resolve_directory(call_input.get("cwd"), workdir)
@@ -157,13 +156,13 @@ def explain(
 
 def _is_command(tool: str, call_input: dict[str, Any]) -> bool:
     command = call_input.get("command")
-    # An empty command beside a web socket is none.
+    # An empty command next to a web socket does not count.
     is_text = isinstance(command, str) and bool(command.strip() or not call_input.get("ws"))
     return is_text and resolve_tool_alias(tool) in COMMAND_TOOLS
 
 
 def _resolve_directory(named: object, workdir: Workdir) -> str:
-    """Where a command would run, by name: nothing is looked at."""
+    """The paths of a request as text, without reading the disk."""
     if not named or not isinstance(named, str):
         return workdir.current
     path = workdir.resolve(named)
@@ -185,7 +184,7 @@ def _explain_tool_call(
 def _explain_own_tool(
     tool: str, call_input: dict[str, Any], context: PipelineContext
 ) -> dict[str, Any]:
-    """The verdict on a call of an own tool, by its effects and subjects."""
+    """The verdict of a call of an own tool, from its effects and subjects."""
     try:
         parsed = parse(ToolCall("explain", tool, call_input), context)
     except ToolFault as fault:
@@ -217,7 +216,7 @@ def _build_request(name: str, call_input: dict[str, Any], workdir: Workdir) -> P
     if load is None:
         address = call_input.get("url")
         whole = msgspec.json.encode(call_input, enc_hook=str).decode()
-        # Of a tool that is not ours the address is all that rules have a word for.
+        # Rules for own tools match only addresses.
         text = address if isinstance(address, str) else whole
         return PermissionQuery(tool=name, texts=(text,), input=call_input, confined=False)
     tool = load()
@@ -256,13 +255,13 @@ def _parse_rules(rules: ExplainRules) -> list[Any]:
 
 
 def _make_unreadable(problem: str) -> dict[str, Any]:
-    """What cannot be read is never allowed."""
+    """An unreadable request is never allowed."""
     return {
         "verdict": "ask",
         "by": "builtin",
         "rule": None,
         "source": None,
-        "reason": f"The request cannot be read: {problem}.",
+        "reason": f"Invalid request: {problem}.",
         "parts": [],
         "code": "call.bad_line",
     }

@@ -85,7 +85,7 @@ class MainSessionBuilder(SessionBuilder):
             refuse_other_root(session_id, self.history.started.root, project)
 
     def _copy_past(self, session_id: str, project: str) -> str | None:
-        """Begin with the past of the session that is to be forked; the id of the copy."""
+        """Copy the past of the forked session; the id of the copy."""
         options = self._options
         if options.fork_of is None:
             if options.fork_at is not None:
@@ -99,12 +99,12 @@ class MainSessionBuilder(SessionBuilder):
         )
 
     def build_session(self) -> SessionParts:
-        """Take all steps, tell hooks of the start, and go on where an earlier run ended."""
+        """Build all parts, connect the start hooks and resume an earlier run."""
         try:
             return self._build_session()
         except BaseException:
             if self._fork is not None:
-                # Nobody knows of a copy whose session could not be opened.
+                # Delete a copy whose session could not be opened.
                 self.lock.release()
                 delete_session(self.data_home, self._fork)
             raise
@@ -158,12 +158,12 @@ class MainSessionBuilder(SessionBuilder):
         )
 
     def _find_users_home(self) -> str:
-        """The home directory as commands know it, so that `~` means the same everywhere."""
+        """The home directory of commands, so that `~` means the same everywhere."""
         named = self.configuration.settings.env.get("HOME", "")
         return named if named.startswith("/") else get_user_home()
 
     def build_session_context(self) -> SessionContext:
-        """Permissions and the undo record of its own."""
+        """The context with its permissions and undo record."""
         emit = self.recorder.emit
         options, mode = self._options, self.history.mode
         permissions = build_permission_state(
@@ -197,11 +197,11 @@ class MainSessionBuilder(SessionBuilder):
         )
 
     def build_policy(self) -> Callable[[], Policy]:
-        """Mode and rules as the session has them."""
+        """The current mode and rules."""
         return self.session_context.policy
 
     def build_ports(self) -> PortRegistry:
-        """This machine and the state of the session."""
+        """The default ports."""
         ports = build_default_ports(
             self.session_context, self.tracker, self.ledger, self.edits, self._options.on_question
         )
@@ -209,7 +209,7 @@ class MainSessionBuilder(SessionBuilder):
         return ports
 
     def build_services(self) -> SessionServices:
-        """State, shell and servers of its own."""
+        """The session's services."""
         self.session_services = SessionServices(
             self.session_context,
             self.history,
@@ -219,7 +219,7 @@ class MainSessionBuilder(SessionBuilder):
         return self.session_services
 
     def build_hooks(self) -> Hooks:
-        """The hooks of settings and arguments, and what carries changed settings into both."""
+        """The hooks of settings and arguments, and the reloader of both."""
         self.reloader = SettingsReloader(
             self.configuration,
             self.session_context.permissions,
@@ -239,7 +239,7 @@ class MainSessionBuilder(SessionBuilder):
         return self.session_hooks.hooks
 
     def build_catalog(self) -> Catalog:
-        """The built-in tools that were selected, and own tools."""
+        """The selected built-in tools and own tools."""
         policy = self.policy
         catalog = build_catalog(
             self._options.tools, self.ports, lambda: build_hidden_check(policy())
@@ -254,7 +254,7 @@ class MainSessionBuilder(SessionBuilder):
         return catalog
 
     def build_pipeline_context(self) -> PipelineContext:
-        """Everything the session has of its own."""
+        """The pipeline context of the session."""
         context = PipelineContext(
             session_id=self.log_id,
             catalog=self.catalog,
@@ -287,7 +287,7 @@ class MainSessionBuilder(SessionBuilder):
 
 
 def _apply_profile(options: SessionOptions, project: str) -> SessionOptions:
-    """The arguments with what a profile and variables of the session mean for the others."""
+    """The arguments with the profile and variables of the session applied."""
     from handaxe.config.profiles import join_given
 
     given = join_given(options.settings, options.env, options.profile, project)

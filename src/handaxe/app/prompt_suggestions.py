@@ -1,4 +1,4 @@
-"""What the person may want to say next, as the model that knows the conversation sees it."""
+"""A suggestion for the next prompt from the model of the conversation."""
 
 from handaxe.agent.compaction import append_question, request_text
 from handaxe.agent.events import RunFinished
@@ -12,9 +12,9 @@ _NONE = "NONE"
 
 
 async def suggest_prompt(agent: Agent, final: RunFinished | None) -> str | None:
-    """The next prompt, if one suggests itself; nothing after an error and in plan mode.
+    """The next prompt, if there is one; None after an error and in plan mode.
 
-    The request begins like the conversation's own, so that a cache of it is used.
+    The request starts like the conversation, so that its cache is used.
     """
     if final is None or final.is_error or agent.session.permissions.mode == "plan":
         return None

@@ -1,4 +1,4 @@
-"""Go on where a session's log ends."""
+"""Resume a session from its log."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ def resume(
     hooks: "SessionHooks",
     questions: PendingQuestions,
 ) -> None:
-    """Take over everything that the log tells."""
+    """Restore the whole state of the log."""
     resume_state(history, ports[ReadLedger], ports[AppliedEdits], ports[Workdir])
     history, are_gone = _take_over_open(history, record)
     if are_gone:
@@ -43,14 +43,14 @@ def resume(
     hooks.resume(history)
     mode = ports[PermissionState].mode
     if history.mode not in {None, mode}:
-        # What is asked for now is what the next resume goes on with.
+        # The next resume uses the current choices.
         record.emit(ModeChanged(mode=mode))
 
 
 def resume_state(
     history: SessionHistory, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir
 ) -> None:
-    """Take over what the session knew: seen files, edits made, where it stood."""
+    """Restore seen files, edits and the working directory."""
     for seen in history.seen:
         ledger.replay(seen)
     for edit in history.edits:
@@ -61,7 +61,7 @@ def resume_state(
 
 
 def resume_jobs(history: SessionHistory, jobs: Jobs, *, are_gone: bool) -> None:
-    """Know what ran in the background; what was lost with the earlier run ends now."""
+    """Restore background jobs; those lost with the earlier run end now."""
     for job in history.jobs:
         jobs.replay(job)
     if are_gone:
@@ -73,19 +73,19 @@ def resume_jobs(history: SessionHistory, jobs: Jobs, *, are_gone: bool) -> None:
 def resume_agent(
     history: SessionHistory, agent_id: str, record: EventRecorder, pipeline: ToolPipeline
 ) -> None:
-    """Know the calls that an agent made."""
+    """Restore the calls of an agent."""
     history, are_gone = _take_over_open(history, record)
     resume_calls(history, agent_id, record, pipeline, PendingQuestions(), are_gone=are_gone)
     record.flush()
 
 
 def _take_over_open(history: SessionHistory, record: EventRecorder) -> tuple[SessionHistory, bool]:
-    """The past as it stands, and whether those who left something open in it are gone."""
+    """The current past, and whether the processes of open calls have ended."""
     if not (history.open_calls or history.open_jobs or history.questions.requests):
         return history, True
     if not record.log.take_over():
         return history, False
-    # Somebody may have closed it after we read it, and before nobody could any more.
+    # Another process may have closed it between reading and locking.
     return record.history(), True
 
 
@@ -98,7 +98,7 @@ def resume_calls(
     *,
     are_gone: bool,
 ) -> None:
-    """Know the calls that were made; what was cut off gets the end it lacks, but for questions."""
+    """Restore the calls; interrupted ones get an end, except those that wait for answers."""
     if history.started is None and not history.calls:
         return
     record.is_started = True
@@ -119,10 +119,10 @@ def resume_calls(
     for call_id, tool in open_calls.items():
         if questions.is_open(call_id):
             if call_id in history.calls:
-                # It never ran, so its id is free for the time that it does.
+                # It never ran, so its id can be used again.
                 record.emit(CallDeferred(call_id=call_id))
             continue
-        # Whoever was asked had not answered.
+        # Its question was not answered.
         cut_off = ToolResult.from_fault(CallInterrupted(started=call_id not in asked))
         result = msgspec.structs.replace(cut_off, id=call_id, tool=tool)
         record.emit(CallFinished(call_id=call_id, result=result))

@@ -1,6 +1,6 @@
-"""A conversation as it was at one of its messages, to go on from there; sessions go back, or fork.
+"""Rewind a conversation to one of its messages, or fork it there.
 
-Calls that were made keep their results: what they did is not undone by forgetting what came after.
+Calls keep their results: dropping later messages does not undo their changes.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ _Relevant = UserSaid | AssistantSaid | AssistantEnded | Compacted | CallFinished
 
 
 class RewindDropsMore(SetupError):
-    """Going back would lose more than the turn that was named."""
+    """Rewinding would drop more than the named turn."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"Resume rejected by --resume-drops-turn: {what}")
@@ -48,14 +48,10 @@ class RewindDropsMore(SetupError):
 def collect_messages_until(
     events: Iterable[Event], name: str, *, only_dropping: str | None = None
 ) -> tuple[Message, ...]:
-    """The conversation of a log up to and including the message of this name.
+    """The conversation of a log up to and including this message.
 
-    With `only_dropping` nothing may follow but the turn that the person's message of that name
-    began.
-
-    Raises:
-        NoSuchMessage: nobody said it here.
-        RewindDropsMore: something else would be lost.
+    With `only_dropping`, only the turn of that user message may follow. Raises NoSuchMessage for an
+    unknown message, RewindDropsMore if something else would be dropped.
     """
     log = [event for event in events if isinstance(event, _Relevant)]
     results = {event.call_id: event.result for event in log if isinstance(event, CallFinished)}
@@ -82,18 +78,18 @@ def collect_messages_until(
 
 
 class SavedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a session's log, as one can go back to it."""
+    """A message of a session's log that it can be rewound to."""
 
     id: str
     role: Literal["user", "assistant", "tool"]
     text: str
-    """How it begins, in one line; the name of the tool where it is a result."""
+    """Its start in one line; for a result the name of the tool."""
     time: float
-    """When it was said, in seconds since 1970."""
+    """Its time, in seconds since 1970."""
 
 
 def list_messages(home: Path, session_id: str) -> list[SavedMessage]:
-    """All that was said in a session, in order, also what a later summary or return left out."""
+    """All messages of a session in order, dropped and summarized ones included."""
     tools: dict[str, str] = {}
     pieces: dict[str, int] = {}
     found: list[SavedMessage] = []
@@ -119,11 +115,10 @@ def list_messages(home: Path, session_id: str) -> list[SavedMessage]:
 
 
 def rewind_session(home: Path, session_id: str, message_id: str) -> None:
-    """Forget what was said after a message; files stay as they are, and the log keeps all.
+    """Drop the messages after one message; files stay, and the log keeps everything.
 
-    Raises:
-        NoSuchMessage: nobody said it there.
-        SessionBusy: somebody has the session open.
+    Raises NoSuchMessage for an unknown message, SessionBusy while another process has the session
+    open.
     """
     with hold_session(home, session_id):
         append_event(home, session_id, _build_rewind(home, session_id, message_id))
@@ -132,11 +127,9 @@ def rewind_session(home: Path, session_id: str, message_id: str) -> None:
 def fork_session_at(
     home: Path, session_id: str, fork_id: str | None = None, *, message_id: str | None = None
 ) -> str:
-    """Copy a session's past, whole or up to a message, to go on from there; the copy's id.
+    """Copy a session, whole or up to a message; the id of the copy.
 
-    Raises:
-        NoSuchMessage: nobody said it there.
-        SessionExists: the id of the copy is taken.
+    Raises NoSuchMessage for an unknown message, SessionExists if the id of the copy is taken.
     """
     fork_id = generate_session_id() if fork_id is None else fork_id
     cut = None if message_id is None else _build_rewind(home, session_id, message_id)
@@ -147,7 +140,7 @@ def fork_session_at(
 
 
 def _build_rewind(home: Path, session_id: str, message_id: str) -> Compacted:
-    """What the log has to say so that the conversation ends with a message."""
+    """The log event that ends the conversation at a message."""
     events = list(read_events(home, session_id))
     kept = collect_messages_until(events, message_id)
     results = {event.call_id: event.result for event in events if isinstance(event, CallFinished)}
@@ -171,7 +164,7 @@ def _make_saved(
 
 
 def _tell_answer(said: AssistantSaid) -> str:
-    """What the model said, or else what it called."""
+    """The text of the model, or its calls."""
     called = [block.name for block in said.content if isinstance(block, ToolUseBlock)]
     return _join_texts(said.content) or ", ".join(called)
 
@@ -183,7 +176,7 @@ def _join_texts(blocks: Iterable[UserBlock | AssistantBlock]) -> str:
 def _cut_event(
     event: _Relevant, name: str, pieces: dict[str, int]
 ) -> tuple[UserSaid | AssistantSaid | AssistantEnded | Compacted | None, bool]:
-    """What of an event counts, and whether the message of this name ends with it."""
+    """The messages of an event, and whether the message of this id ends with it."""
     match event:
         case UserSaid():
             return event, event.message_id == name
@@ -203,18 +196,18 @@ def _cut_event(
 
 
 def _check(rest: list[_Relevant], dropped: str) -> None:
-    """Refuse to lose anything but the turn of one prompt."""
+    """Refuse to drop more than the turn of one prompt."""
     is_begun = False
     for event in rest:
         match event:
             case UserSaid() if not event.message.synthetic:
                 if event.message_id != dropped:
-                    raise RewindDropsMore(f"the message {event.message_id} would be lost too.")
+                    raise RewindDropsMore(f"the message {event.message_id} would be dropped too.")
                 is_begun = True
             case JobsTold():
-                raise RewindDropsMore("the news of a background task would be lost too.")
+                raise RewindDropsMore("the news of a background task would be dropped too.")
             case AssistantSaid() if not is_begun:
-                raise RewindDropsMore("the turn that is kept goes on after that message.")
+                raise RewindDropsMore("the kept turn continues after that message.")
             case _:
                 pass
     if not is_begun:

@@ -1,4 +1,4 @@
-"""A session: one project, one permission context, one log, all tools; what front ends hold."""
+"""A session: one project, its permissions, its log and all tools."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ PathLike = str | os.PathLike[str]
 
 
 class Session:
-    """Tools at work in one project.
+    """Tools for one project.
 
     Use it as `async with Session("path/to/project") as session: await session.call("Read", ...)`.
     """
@@ -103,12 +103,12 @@ class Session:
 
     @property
     def mcp(self) -> "McpServers | None":
-        """The MCP servers of this session; None if there are none."""
+        """The MCP servers of this session, or None."""
         return self._parts.mcp_servers
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with settings, rules, listeners, what an earlier run left; for a person."""
+        """Problems of settings, rules and listeners, and repairs after earlier runs."""
         return (
             *find_config_warnings(
                 self._parts.configuration,
@@ -131,10 +131,10 @@ class Session:
         await self.close()
 
     async def close(self, reason: str = "other") -> None:
-        """Stop what is running and make the log durable; hooks hear the reason. Twice is fine."""
+        """Stop running calls and sync the log; hooks get the reason. Closing twice is fine."""
         if self._parts.pipeline.is_closed:
             return
-        # Whatever fails to close, the others are closed all the same; the last one first.
+        # Close everything in reverse order, even if something fails.
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(self._close_record)
             closing.push_async_callback(self._parts.tracker.close, self.settings.undo)
@@ -144,7 +144,7 @@ class Session:
 
     async def _close_record(self) -> None:
         if self._parts.recorder.is_started:
-            # The last word: nothing is written between this and the end.
+            # The last event of the log.
             self._parts.recorder.emit(SessionClosed())
         await self._parts.recorder.close()
 
@@ -155,21 +155,21 @@ class Session:
         /,
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
-        """One call; its input as keyword arguments or as one dict. Never raises."""
+        """Make one call; its input as keyword arguments or as one dict. Never raises."""
         call = make_call(self._parts.new_call_id(), tool, input, arguments)
         return await self._run(call, is_new=True)
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
-        """The calls of one message, side by side where they do not collide; results in order."""
+        """Make the calls of one message, in parallel if they do not conflict; results in order."""
         batch = make_calls(calls, self._parts.new_call_id)
         return await self.run_many(batch, stop_on_error=stop_on_error)
 
     async def run(self, call: ToolCall, *, answer: Allow | Deny | None = None) -> ToolResult:
-        """One call under an id of the caller's; the same id again gives the same result.
+        """Make one call under your own id; the same id again gives the same result.
 
-        `answer` is what a person said to the question of a call that waits in `pending`.
+        `answer` answers the question of a call in `pending`.
         """
         call = normalize_call(call, self._parts.new_call_id)
         questions = self._parts.pipeline_context.questions
@@ -182,7 +182,7 @@ class Session:
 
     @property
     def pending(self) -> tuple[PermissionRequest, ...]:
-        """The questions about calls that wait for an answer, the oldest first."""
+        """The open permission questions, oldest first."""
         return self._parts.pipeline_context.questions.requests
 
     async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
@@ -197,7 +197,7 @@ class Session:
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
-        """Like `call_many`, under ids of the caller's."""
+        """Make the calls of one message under your own ids."""
         from handaxe.pipeline.streaming import run_batch
 
         calls = [normalize_call(call, self._parts.new_call_id) for call in calls]
@@ -217,9 +217,9 @@ class Session:
         force: bool = False,
         paths: Sequence[str] = (),
     ) -> ToolResult:
-        """Put back the last change; with `call_id` that call and all later ones, or it alone.
+        """Undo the last change; with `call_id` that call and all later ones, or only that call.
 
-        `redo` takes the last undo back, `force` overrides what others changed, `paths` limits it.
+        `redo` takes the last undo back, `force` overrides changes of others, `paths` limits it.
         """
         from handaxe.app.undo_commands import HostUndo
 
@@ -248,7 +248,7 @@ class Session:
         return self._parts.ports[WebSources].pages
 
     def cancel(self, call_id: str | None = None) -> int:
-        """Stop one running call, or all of them; how many were reached."""
+        """Cancel one running call, or all; the number of cancelled calls."""
         return self._parts.pipeline.cancel(call_id)
 
     def set_mode(self, mode: str) -> None:
@@ -258,10 +258,10 @@ class Session:
     def tools(
         self, provider: str = "json-schema", *, deferred: bool | Literal["native"] = False
     ) -> list[dict[str, Any]]:
-        """The schemas of the tools on offer, in a provider's dialect.
+        """The schemas of the offered tools in a provider's format.
 
-        With `deferred` those that wait for ToolSearch are left out once all together are long;
-        what was loaded is appended, so ask again for every request. `"native"` marks them for
+        With `deferred`, tools that wait for ToolSearch are left out if all together are long.
+        Loaded tools are appended, so call this for every request. `"native"` marks them for
         Anthropic's own search instead; that list stays the same.
         """
         if deferred == "native":
@@ -271,7 +271,7 @@ class Session:
         return [get_tool_schema(tool, provider, describe(tool)) for tool in tools]
 
     def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
-        """The whole user message after the calls of an answer; for OpenAI a list of messages."""
+        """The user message with the results of an answer's calls; for OpenAI a list of messages."""
         from handaxe.schema.user_turn import build_user_turn, check_user_turn
 
         check_user_turn(results, provider)
@@ -279,30 +279,30 @@ class Session:
         return build_user_turn(results, provider, (*self.jobs.take_notices(), *changes))
 
     def deferred_tools(self) -> str:
-        """The names of the tools that wait, for the system prompt of a loop of one's own.
+        """The names of the deferred tools, for the system prompt of your agent loop.
 
-        Empty if none does. From then on `user_turn` tells what changed.
+        Empty without deferred tools. From then on `user_turn` reports changes.
         """
         self._announcer = DeferredToolAnnouncer(self._parts.deferral)
         return self._announcer.first()
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
-        """A result as the block or message a provider expects for it, with its messages as text."""
+        """A result as the block or message of a provider, with its messages as text."""
         from handaxe.schema.user_turn import build_tool_result
 
         return build_tool_result(result, provider)
 
     def presenter(self) -> "CallPresenter":
-        """What turns events of calls, of this session or its agent, into blocks to show."""
+        """A presenter that turns events of calls into display blocks."""
         from handaxe.app.services.call_presenter import CallPresenter
 
         return CallPresenter(self._parts.catalog)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told every event soon after it happens, awaited if async; what comes back ends it."""
+        """Call a listener with every event, awaited if async; the returned function ends it."""
         return self._parts.recorder.subscribe(listener)
 
 
 def get_parts(session: Session) -> SessionParts:
-    """What a session consists of; for the modules of handaxe itself."""
+    """The parts of a session; for modules of handaxe."""
     return session._parts  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""`/name arguments` typed by a person: the text of a skill or command in its place."""
+"""Slash commands: `/name arguments` becomes the text of a skill or command."""
 
 import re
 import shlex
@@ -19,39 +19,38 @@ from handaxe.session.turn_overrides import TurnOverrides
 from handaxe.text.escape import find_closest_name
 from handaxe.text.framing import neutralize
 
-# With slashes in it, it is a path, unless it names the skill of a part of the project.
+# A name with slashes is a path, unless it is a skill of a part of the project.
 _NAME = r"[A-Za-z][\w.:-]*|[\w.-]+(?:/[\w.-]+)+:[\w.-]+"
 _COMMAND = re.compile(rf"/({_NAME})(?:\s+(.*))?", re.DOTALL)
 MAX_STACKED = 6
 _MAX_NAMED = 10
-_AS_TEXT = "Put quotation marks around it if it is meant as text."
+_AS_TEXT = "Put it in quotation marks to send it as text."
 
 
 class SlashCommand(msgspec.Struct, frozen=True):
-    """A command as it was typed."""
+    """A typed command."""
 
     name: str
     arguments: str = ""
 
 
 def parse_slash_command(text: str) -> SlashCommand | None:
-    """The command that a line is; None for anything else, such as a path."""
+    """The command of a line; None for other text, such as a path."""
     found = _COMMAND.fullmatch(text.strip())
     return None if found is None else SlashCommand(found[1], (found[2] or "").strip())
 
 
 def list_slash_commands(session: Session) -> tuple[SkillInfo, ...]:
-    """Every skill and command that a person may type."""
+    """Every skill and command that the user may type."""
     skills: Skills = get_parts(session).pipeline_context.ports[Skills]
     return tuple(skill for skill in skills.all() if skill.for_user)
 
 
 async def expand_prompt(session: Session, text: str) -> str:
-    """What a prompt says: a typed command becomes its text, all else stays.
+    """The prompt with a typed command replaced by its text.
 
-    Raises:
-        SetupError: no such command and no such path either; or a hook refuses it.
-        ToolFault: the command's text cannot be made.
+    Raises SetupError for an unknown command that is not a path or that a hook refuses, ToolFault if
+    its text cannot be made.
     """
     typed = parse_slash_command(text)
     if typed is None or get_parts(session).configuration.discovery.skills == "none":
@@ -73,7 +72,7 @@ async def expand_prompt(session: Session, text: str) -> str:
 
 
 async def _render_mcp_prompt(session: Session, typed: SlashCommand) -> str | None:
-    """The text of a server's prompt, with words for its arguments in their order."""
+    """The text of a server's prompt, with its arguments in order."""
     get_parts(session).follow()
     servers = session.mcp
     if servers is None:
@@ -98,7 +97,7 @@ async def _render_mcp_prompt(session: Session, typed: SlashCommand) -> str | Non
 def _parse_stacked(
     first: SkillInfo, arguments: str, known: Mapping[str, SkillInfo]
 ) -> tuple[list[SkillInfo], str]:
-    """The commands that stand one after the other, and what all of them are given."""
+    """The commands of a line that starts with several, and their common arguments."""
     stacked = [first]
     while len(stacked) < MAX_STACKED and not first.forks:
         typed = parse_slash_command(arguments)
@@ -131,16 +130,16 @@ def _is_path(typed: SlashCommand) -> bool:
 
 
 def _list_known(names: list[str]) -> str:
-    """What may be typed instead of a command that nobody knows."""
+    """The commands to type instead of an unknown one."""
     if not names:
         return _AS_TEXT
     shown = ", ".join(f"/{name}" for name in sorted(names)[:_MAX_NAMED])
     more = ", ..." if len(names) > _MAX_NAMED else ""
-    return f"These can be typed: {shown}{more}. {_AS_TEXT}"
+    return f"Commands: {shown}{more}. {_AS_TEXT}"
 
 
 async def render_command(session: Session, skill: SkillInfo, arguments: str) -> str:
-    """What a skill or command says with these arguments; nothing is permitted by it."""
+    """The text of a skill or command with these arguments; it grants no permissions."""
     from handaxe.tools.meta.skill import render_skill
 
     body = await render_skill(skill, arguments, _make_context(session))
@@ -169,7 +168,7 @@ async def _run_skill(session: Session, skill: SkillInfo, arguments: str) -> str:
 
 
 def _tell_refusal(session: Session, skill: SkillInfo) -> None:
-    """Tell people what of a project's file was not granted."""
+    """Notify the user of requests of a project's file that were not granted."""
     reason = get_parts(session).configuration.gate.refusal(skill.powers)
     if reason is not None:
         get_parts(session).pipeline_context.emit(WishRefused(file=skill.path, reason=reason))
@@ -183,7 +182,7 @@ def _make_context(session: Session) -> ToolContext:
 
 
 def _report_nothing(*_: object) -> None:
-    """Nobody waits for the progress of a text."""
+    """Ignore progress."""
 
 
 def _frame_command(skill: SkillInfo, arguments: str, body: str) -> str:

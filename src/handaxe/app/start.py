@@ -1,4 +1,4 @@
-"""How a session begins, as hooks hear it: what prepares it, then its start."""
+"""The start of a session for hooks: Setup, then SessionStart."""
 
 from typing import Any, Final, Literal
 
@@ -10,24 +10,24 @@ from handaxe.storage.sessions import SessionTitle
 
 Setup = Literal["init", "maintenance"]
 _UNNAMED: Final = frozenset({"clear", "compact"})
-"""Starts at which hooks do not choose the name."""
+"""Sources of SessionStart where hooks do not name the session."""
 
 
 class SessionStart(msgspec.Struct, frozen=True):
-    """What a session's beginning is."""
+    """The source and setup of a session start."""
 
     source: str
     """`startup`, `resume`, `clear` or `fork`."""
     setup: Setup | None = None
-    """What is prepared before, if anything."""
+    """The kind of Setup hooks to run before, if any."""
 
 
 async def run_start_hooks(
     context: PipelineContext, start: SessionStart, title: SessionTitle
 ) -> str | None:
-    """Tell hooks; the first message of the session, if one of them has it.
+    """Run the hooks; the first message of the session, if one of them has it.
 
-    What they say to the model is kept for its next request.
+    Their output for the model is kept for its next request.
     """
     if start.setup is not None:
         prepared = await fire_hooks(context, "Setup", trigger=start.setup)

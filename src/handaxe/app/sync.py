@@ -1,6 +1,6 @@
-"""The synchronous way in: a session, and agents in it, that run in a thread of their own.
+"""The synchronous API: a session, and agents in it, that run in a thread.
 
-It works in code without asyncio, inside a running event loop, and from any number of threads.
+It works without asyncio, inside a running event loop, and from any number of threads.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop in a thread of its own; other threads hand it work and wait."""
+    """An event loop in its own thread; other threads submit work and wait."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -36,11 +36,11 @@ class LoopThread:
         self.is_open = True
         self._asked: set[Future[Any]] = set()
         self._door = threading.Lock()
-        """Held to hand work to the thread, and to end it: nothing is left with one that ended."""
+        """Lock for submitting work and for ending the thread."""
         self._thread.start()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work gives; whoever is interrupted while waiting cancels it."""
+        """Run a coroutine and wait for its result; an interrupt cancels it."""
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError(
@@ -56,25 +56,25 @@ class LoopThread:
         try:
             return waited.result()
         finally:
-            # Nothing if it is done; else the person gave up waiting.
+            # Cancel it, unless it is done.
             waited.cancel()
 
     def do(self, work: Callable[[], T]) -> T:
-        """What a plain function gives; it runs in the thread, beside nothing else."""
+        """Run a function in the thread and wait for its result."""
 
         async def run() -> T:
             return work()
 
-        # In a callback of the thread itself there is nothing to wait for.
+        # A callback already runs in the thread.
         return work() if threading.current_thread() is self._thread else self.wait(run())
 
     def close(self) -> None:
-        """End the thread when everybody who waits has an answer; twice is fine."""
+        """End the thread after all pending work; closing twice is fine."""
         with self._door:
             if not self.is_open:
                 return
             self.is_open = False
-            # What other threads still wait for has its answer now, or is about to.
+            # Pending work of other threads ends first.
             wait(tuple(self._asked))
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -82,7 +82,7 @@ class LoopThread:
 
 
 def _get_closed_answer(work: Coroutine[Any, Any, T]) -> T:
-    """What a closed session answers: at once, without a loop to wait in."""
+    """Run a coroutine of a closed session, which answers at once without a loop."""
     try:
         work.send(None)
     except StopIteration as answer:
@@ -114,7 +114,7 @@ class Connection:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with settings, rules and what an earlier run left; for a person."""
+        """Problems of settings and rules, and repairs after earlier runs, for the user."""
         return self._thread.do(lambda: self._session.warnings)
 
     def call(
@@ -124,46 +124,46 @@ class Connection:
         /,
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
-        """One call; its input as keyword arguments or as one dict."""
+        """Make one call; its input as keyword arguments or as one dict."""
         return self._thread.wait(self._session.call(tool, input, **arguments))
 
     def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
-        """The calls of one message."""
+        """Make the calls of one message."""
         return self._thread.wait(self._session.call_many(calls, stop_on_error=stop_on_error))
 
     def run(self, call: ToolCall, *, answer: Allow | Deny | None = None) -> ToolResult:
-        """One call under an id of the caller's; `answer` is that to a question in `pending`."""
+        """Make one call under your own id; `answer` answers its question in `pending`."""
         return self._thread.wait(self._session.run(call, answer=answer))
 
     @property
     def pending(self) -> tuple[PermissionRequest, ...]:
-        """The questions about calls that wait for an answer, the oldest first."""
+        """The open permission questions, oldest first."""
         return self._thread.do(lambda: self._session.pending)
 
     def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
-        """The calls of one message, under ids of the caller's."""
+        """Make the calls of one message under your own ids."""
         return self._thread.wait(self._session.run_many(calls, stop_on_error=stop_on_error))
 
     def tools(
         self, provider: str = "json-schema", *, deferred: bool | Literal["native"] = False
     ) -> list[dict[str, Any]]:
-        """The schemas of the tools on offer."""
+        """The schemas of the offered tools."""
         return self._thread.do(lambda: self._session.tools(provider, deferred=deferred))
 
     def deferred_tools(self) -> str:
-        """The names of the tools that wait, for the system prompt of a loop of one's own."""
+        """The names of the deferred tools, for the system prompt of your agent loop."""
         return self._thread.do(self._session.deferred_tools)
 
     def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
-        """The whole user message after the calls of an answer; for OpenAI a list of messages."""
+        """The user message with the results of an answer's calls; for OpenAI a list of messages."""
         return self._thread.do(lambda: self._session.user_turn(results, provider))
 
     def undo(self, call_id: str | None = None, **options: Any) -> ToolResult:  # noqa: ANN401
-        """Put back the last change, or that of a call; the options are those of `Session.undo`."""
+        """Undo the last change or a call; the options are those of `Session.undo`."""
         return self._thread.wait(self._session.undo(call_id, **options))
 
     def redo(self) -> ToolResult:
@@ -175,7 +175,7 @@ class Connection:
         return self._thread.do(lambda: self._session.history(diffs=diffs))
 
     def cancel(self, call_id: str | None = None) -> int:
-        """Stop one running call, or all of them; how many were reached."""
+        """Cancel one running call, or all; the number of cancelled calls."""
         return self._thread.do(lambda: self._session.cancel(call_id))
 
     def set_mode(self, mode: str) -> None:
@@ -183,15 +183,15 @@ class Connection:
         self._thread.do(lambda: self._session.set_mode(mode))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Have every event told in the session's thread; calling what comes back ends it.
+        """Call a listener with every event, in the session's thread; the returned function ends it.
 
-        There an async function is awaited as well.
+        An async listener is awaited there.
         """
         stop = self._thread.do(lambda: self._session.subscribe(listener))
         return lambda: self._thread.do(stop)
 
     def agent(self, model: "Model | str | None" = None, **options: Any) -> "AgentConnection":  # noqa: ANN401
-        """A model at work in this session; takes the options of `Agent`."""
+        """Open an agent in this session; takes the options of `Agent`."""
         from handaxe.app.agent import Agent
 
         if not self._thread.is_open:
@@ -231,9 +231,9 @@ class AgentConnection:
     def run(
         self, prompt: "Prompt | None", *, answers: Mapping[str, Allow | Deny] | None = None
     ) -> "Iterator[AgentEvent]":
-        """Work on a prompt; every event as it happens. Leaving the loop stops the run.
+        """Run a prompt; yields every event. Leaving the loop stops the run.
 
-        `answers` are those to the questions of `pending`, by the ids of the calls.
+        `answers` answers questions of `pending`, by call id.
         """
         events = self._agent.run(prompt, answers=answers)
         try:
@@ -245,23 +245,23 @@ class AgentConnection:
     def ask(
         self, prompt: "Prompt | None", *, answers: Mapping[str, Allow | Deny] | None = None
     ) -> "RunFinished":
-        """Work on a prompt to its end; `answers` as for `run`."""
+        """Run a prompt to its end; `answers` as in `run`."""
         return self._thread.wait(self._agent.ask(prompt, answers=answers))
 
     def wait_for_work(self, timeout_s: float | None = None) -> bool:
-        """Wait until background work has something to tell; then `run(None)` lets it hear."""
+        """Wait until background work has news for the model; then `run(None)` delivers it."""
         return self._thread.wait(self._agent.wait_for_work(timeout_s))
 
     def send(self, prompt: "Prompt") -> None:
-        """Say something to the agent while it works."""
+        """Send a message to the agent while it works."""
         self._thread.do(lambda: self._agent.send(prompt))
 
     def interrupt(self) -> bool:
-        """Stop the run now; whether there was one."""
+        """Stop the run now; whether one was running."""
         return self._thread.do(self._agent.interrupt)
 
     def close(self) -> None:
-        """Stop what runs; the session stays open."""
+        """Stop the run; the session stays open."""
         if not self._is_closed:
             self._is_closed = True
             self._thread.wait(self._agent.close())
@@ -286,7 +286,7 @@ async def _close(events: "AsyncGenerator[AgentEvent, None]") -> None:
 
 
 def _run_in_thread(ask: Callable[..., Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-    """A callback that may take its time and use the connection, as one that a session takes."""
+    """Wrap a callback so that it may block and use the connection."""
 
     async def asked(request: object) -> object:
         answer: object = await asyncio.to_thread(ask, request)
@@ -296,5 +296,5 @@ def _run_in_thread(ask: Callable[..., Any]) -> Callable[[Any], Coroutine[Any, An
 
 
 def connect(root: PathLike = ".", **options: Any) -> Connection:  # noqa: ANN401
-    """A session behind ordinary functions; takes the options of `Session`."""
+    """Open a session with synchronous methods; takes the options of `Session`."""
     return Connection(root, options)

@@ -1,4 +1,4 @@
-"""Tools and results in the form a provider, a front end or a program has them."""
+"""Tools and results in the formats of providers, front ends and programs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -18,16 +18,16 @@ from handaxe.permission.reasons import to_display as as_shown
 from handaxe.text.escape import format_count
 
 _OFFERED_WHERE = {
-    "Agents": "a model is at work: `handaxe`, `handaxe -p`, `handaxe.Agent`",
+    "Agents": "an agent runs: `handaxe`, `handaxe -p`, `handaxe.Agent`",
     "McpServers": "a session has MCP servers",
     "WebSearcher": "the setting `web.search` names a back end",
-    "Questions": "somebody can answer: `handaxe` at a terminal, `on_question` of a host",
+    "Questions": "a user can answer: `handaxe` at a terminal, `on_question` of a host",
 }
-"""Ports that not every session has, by name, and who has them."""
+"""Ports that only some sessions have, and which sessions do."""
 
 
 def get_tool_schema(tool: Tool[Any], provider: str, prompt: str | None = None) -> dict[str, Any]:
-    """One tool's schema in a provider's dialect, with the prompt that a session has for it."""
+    """The schema of a tool in a provider's format, with its prompt in the session."""
     from handaxe.schema.providers import build_tool_schema
     from handaxe.schema.tool_schema import build_input_schema
 
@@ -42,7 +42,7 @@ def get_tool_schema(tool: Tool[Any], provider: str, prompt: str | None = None) -
 
 
 def get_data_schema(tool: Tool[Any]) -> dict[str, Any] | None:
-    """What a tool says its data is; None if nothing, or nothing that JSON can hold."""
+    """The schema of a tool's data; None without one, or if JSON cannot represent it."""
     from handaxe.schema.tool_schema import build_output_schema
 
     try:
@@ -52,12 +52,12 @@ def get_data_schema(tool: Tool[Any]) -> dict[str, Any] | None:
 
 
 def find_unavailable_tool(name: str) -> tuple[Tool[Any], str] | None:
-    """A built-in tool that only some sessions can offer, and a sentence on which those are."""
+    """A built-in tool that only some sessions offer, with a sentence on which do."""
     if name in {"StructuredOutput", "SyntheticOutput"}:
         from handaxe.agent.structured_output import FinalOutput
 
-        where = "a final answer has to fit a schema (`--json-schema`), which is its input"
-        return FinalOutput({"type": "object"}).tool(), f"It is on offer where {where}."
+        where = "a final answer must match a schema (`--json-schema`), which is its input"
+        return FinalOutput({"type": "object"}).tool(), f"It is offered where {where}."
     tool = find_builtin_tool(name)
     where = (_OFFERED_WHERE.get(port.__name__) for port in (tool.uses if tool else ()))
     sentence = next(filter(None, where), None)
@@ -65,7 +65,7 @@ def find_unavailable_tool(name: str) -> tuple[Tool[Any], str] | None:
 
 
 def find_builtin_tool(name: str) -> Tool[Any] | None:
-    """The built-in tool that has or had this name, on offer or not."""
+    """The built-in tool with this name or alias, offered or not."""
     from handaxe.tools import build_loaders
 
     return next(
@@ -79,19 +79,19 @@ def find_builtin_tool(name: str) -> Tool[Any] | None:
 
 
 def explain_missing_port(port: type[Any]) -> str:
-    """A sentence on what an own tool that uses this type lacks."""
+    """A sentence on why an own tool that uses this type is not offered."""
     where = _OFFERED_WHERE.get(port.__name__)
     if where is not None and port.__module__.startswith("handaxe."):
-        return f"It is on offer where {where}."
+        return f"It is offered where {where}."
     return f"It uses {port.__name__}, which nothing provides. Give one with Session(provide=[...])."
 
 
 def explain_hidden_tool(tool: str, policy: Policy) -> str:
-    """A sentence on what keeps a tool out of a model's sight; empty if nothing does."""
+    """A sentence on why a tool is hidden from the model; empty if it is not."""
     rule = policy.book.find_hiding_rule(tool)
     if rule is not None:
         return (
-            f"The deny rule {as_shown(rule.text)} ({rule.origin}) hides it, and refuses its calls."
+            f"The deny rule {as_shown(rule.text)} ({rule.origin}) hides it and refuses its calls."
         )
     if build_hidden_check(policy)(tool):
         return f"It is hidden while the session is in {policy.mode} mode."
@@ -99,7 +99,7 @@ def explain_hidden_tool(tool: str, policy: Policy) -> str:
 
 
 def explain_withheld_tool(tool: Tool[Any], catalog: Catalog, policy: Policy) -> str:
-    """A sentence on what keeps a tool from being offered; empty if it is on offer."""
+    """A sentence on why a tool is not offered; empty if it is."""
     if why := explain_hidden_tool(tool.name, policy):
         return why
     try:
@@ -113,7 +113,7 @@ def explain_withheld_tool(tool: Tool[Any], catalog: Catalog, policy: Policy) -> 
 
 
 def list_withheld_tools(catalog: Catalog, policy: Policy) -> list[tuple[Tool[Any], str]]:
-    """Every built-in or own tool that is not on offer, with what keeps it from that."""
+    """Every built-in or own tool that is not offered, with the reason."""
     from handaxe.tools import build_loaders
 
     offered = catalog.list_visible_names()
@@ -123,14 +123,14 @@ def list_withheld_tools(catalog: Catalog, policy: Policy) -> list[tuple[Tool[Any
 
 
 def make_closed_result(call: ToolCall) -> ToolResult:
-    """The result of a call that came after the session's end."""
+    """The result of a call to a closed session."""
     refused = ToolResult.from_fault(Cancelled(started=False))
     text = "The session is closed. Open a new one."
     return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
 
 
 def describe_call_shape(name: str) -> str | None:
-    """What a call looks like, for whoever gave something else than a name."""
+    """The expected form of a call, if `name` is the type of another object."""
     if not (name.startswith("<") and name.endswith(">")):
         return None
     return (
@@ -150,7 +150,7 @@ class ResultPresenter:
         self._catalog = catalog
 
     def present_title(self, tool: str, given: object) -> str:
-        """A call in one line, also while its input is not complete."""
+        """The title of a call in one line, also while its input is incomplete."""
         found = self._find_tool(tool)
         fields = _to_mapping(given)
         title: str | None = None if found is None else _ask(lambda: found.title(fields), str)
@@ -162,7 +162,7 @@ class ResultPresenter:
     def present_result(
         self, result: ToolResult, given: object, *, title: str | None = None
     ) -> CallDisplay:
-        """How a call ended: with its blocks, refused, or failed."""
+        """The display of an ended call: its blocks, its refusal or its failure."""
         title = self.present_title(result.tool, given) if title is None else title
         notes = tuple(Text(note, "muted") for note in result.notes)
         named = {"call_id": result.id, "tool": result.tool, "title": title}
@@ -194,7 +194,7 @@ class ResultPresenter:
         )
 
     def _show(self, result: ToolResult, given: object) -> tuple[Display, str]:
-        """The blocks of a success, and its summary."""
+        """The blocks and the summary of a successful call."""
         from handaxe.schema.validate import InputProblems, read_input
 
         blocks: Display | None = None
@@ -210,27 +210,27 @@ class ResultPresenter:
         if blocks is None:
             blocks = (Text(result.text),)
         elif result.tool != "Read" and not any(isinstance(b, Text | Items | Table) for b in blocks):
-            # A diff shows what changed; the words say where, and how it went.
+            # A diff shows what changed; the text says where.
             blocks = (Text(result.text), *blocks)
         return blocks, _summarize(result) if summary is None else summary
 
     def _find_tool(self, name: str) -> Tool[Any] | None:
-        # A name nobody knows, or a tool that fails to load.
+        # None for an unknown name, or a tool that fails to load.
         return _ask(lambda: self._catalog.find(name)[0], None)
 
 
 def _ask(method: Callable[[], Any], kind: Any) -> Any:  # noqa: ANN401 - any type of a method
-    """What own code gives if it is of this kind; None where it fails, however it does."""
+    """The result of a tool's method; None if it fails or has another type."""
     try:
         shown = method()
         if kind is None or shown is None:
             return shown
         if hasattr(shown, "close") and hasattr(shown, "send"):
-            # It was declared as an async function.
+            # It is an async function.
             shown.close()
         if not isinstance(shown, str if kind is str else list | tuple):
             return None
-        # Blocks with members of other types would fail where they are painted.
+        # Rendering would fail with members of other types.
         return msgspec.convert(msgspec.to_builtins(shown), kind)
     except KeyboardInterrupt:
         raise
@@ -243,7 +243,7 @@ def _to_mapping(value: object) -> dict[str, Any]:
 
 
 def to_display_line(text: str) -> str:
-    """A text in one line that is not too long."""
+    """A text in one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…"
 
@@ -255,14 +255,11 @@ def _summarize(result: ToolResult) -> str:
 
 
 def build_native_tools(deferral: Deferral, catalog: Catalog, provider: str) -> list[dict[str, Any]]:
-    """All tools with the provider's own search; those that wait or waited are for it to find."""
+    """All tools for the provider's own search, which finds the deferred ones."""
     from handaxe.schema.native_deferral import defer_tools
 
     if provider != "anthropic":
-        raise SetupError(
-            f"{provider!r} has no search for tools that handaxe knows. "
-            'Use `deferred=True`, or "anthropic".'
-        )
+        raise SetupError(f'{provider!r} has no tool search. Use `deferred=True`, or "anthropic".')
     offered = deferral.sent()
     waiting = deferral.list_deferred()
     steady = [tool for tool in offered if tool not in waiting]

@@ -1,4 +1,4 @@
-"""Undo at the owner's wish: by the program that holds a session, or from a shell after it ended."""
+"""Undo by the owner of a session: a program that holds it, or a user afterwards."""
 
 import contextlib
 import os
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 class HostUndo:
-    """Undo asked for by the program or person that owns the session, whose word is a yes."""
+    """Undo by the program or user that owns the session; it needs no approval."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class HostUndo:
         gate: "UndoGate | None" = None,
         order: Scheduler | None = None,
     ) -> None:
-        """`order` is that of the session's own calls, where it has any."""
+        """`order` is the call order of the session, if it has one."""
         gate = gate or make_undo_gate(context.workdir.roots, trusts_seals=True)
         undo_only = Catalog(
             {"Undo": build_loaders()["Undo"]}, selected=("Undo",), ports=context.ports.keys()
         )
-        # Rules bind the model; the owner's own wish needs none, and hides no tool from itself.
+        # Permission rules restrict the model, not the owner.
         policy = make_policy(roots=context.workdir.roots, home=context.workdir.home)
         self._pipeline = ToolPipeline(
             msgspec.structs.replace(
@@ -84,48 +84,48 @@ class HostUndo:
         )
 
     async def undo(self, call_id: str, wanted: UndoRequest) -> ToolResult:
-        """Put back what is wanted, as a call of this id."""
+        """Undo as a call of this id."""
         paths = tuple(map(_quote_argument, wanted.paths))
         args = msgspec.to_builtins(msgspec.structs.replace(wanted, paths=paths))
         return await self._pipeline.call(ToolCall(call_id, "Undo", args))
 
 
 class _GatedHistory(ChangeHistory):
-    """A record whose undo is stopped by a fault where the owner has to be asked first."""
+    """An undo record that stops if the owner must be asked first."""
 
     def __init__(self, record: ChangeTracker, gate: "UndoGate") -> None:
         self._record = record
         self._gate = gate
 
     def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
-        """As the record."""
+        """The method of the record."""
         return self._record.touched(wanted)
 
     def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
-        """As the record."""
+        """The method of the record."""
         return self._record.preview_undo(wanted, most)
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
-        """As the record."""
+        """The method of the record."""
         return self._record.calls(diffs=diffs)
 
     async def put_back(self, call_id: str, wanted: UndoRequest) -> UndoResult:
-        """Put it back, if the gate lets it."""
+        """Restore a path if the gate allows it."""
         return await self._record.put_back(call_id, wanted, self._gate)
 
 
 def _quote_argument(path: str) -> str:
-    """A path as the arguments of a call can hold it."""
+    """A path as JSON text."""
     return quote_path(path) if unquote_path(path) is None else path
 
 
 def make_undo_gate(
     roots: Sequence[str], *, trusts_seals: bool, agreed: Collection[str] | None = ()
 ) -> "UndoGate":
-    """Stops an undo of what needs a word of its own, unless its path was agreed to; None: all are.
+    """Stops an undo of paths that need confirmation, unless they are agreed to; None: all are.
 
-    That is every path outside the roots, and a protected one where the record of it carries no
-    seal. With `trusts_seals` nothing needs it that does.
+    These are paths outside the roots, and protected ones whose record has no seal. With
+    `trusts_seals` only unsealed records need confirmation.
     """
 
     def check(touched: Sequence[TouchedPath]) -> None:
@@ -146,7 +146,7 @@ def make_undo_gate(
 
 
 def _is_within(path: str, roots: Sequence[str]) -> bool:
-    """Whether a path lies in a root, after the links on the way to it."""
+    """Whether a path is in a root after resolving symlinks."""
     above, name = os.path.split(path)
     real = os.path.normpath(f"{os.path.realpath(above)}/{name}")
     return any(is_inside(real, os.path.realpath(root)) for root in roots)
@@ -156,17 +156,17 @@ class _OwnerApproval(Asker):
     looks = False
 
     async def ask(self, request: PermissionRequest) -> Allow:  # noqa: ARG002 - always the same
-        """The owner has asked for it."""
-        return Allow("asked for by the session's owner", "user")
+        """The owner requested it."""
+        return Allow("requested by the owner of the session", "user")
 
 
 class PastSession:
-    """The changes of a session on disk, for whoever comes later, while it runs or after."""
+    """The changes of a session on disk, while it runs or afterwards."""
 
     def __init__(
         self, home: Path, session_id: str, root: str, *, believed_root: str | None = None
     ) -> None:
-        """`believed_root`: what counts as the project, where nobody vouches for the record's."""
+        """`believed_root` is the project if the record's own root cannot be trusted."""
         self._believed_root = believed_root or root
         self.session_id = session_id
         directory = get_session_directory(home, session_id)
@@ -203,22 +203,22 @@ class PastSession:
         return self._record.calls(diffs=diffs)
 
     def find_damage(self) -> tuple[str, ...]:
-        """What cannot be read of the record, one sentence each."""
+        """The damage of the record, one sentence each."""
         return self._record.damage
 
     def has_call(self, call_id: str) -> bool:
-        """Whether a call of this id changed something, as far as anybody remembers."""
+        """Whether the record has a change of this call."""
         return any(call.call_id == call_id for call in self.calls())
 
     def last_change_at(self, wanted: UndoRequest) -> float | None:
-        """When the change was made that would be put back; None if there is none."""
+        """The time of the change that would be undone, or None."""
         try:
             return self._record.last_change_at(wanted)
         except NothingToUndo:
             return None
 
     async def undo(self, wanted: UndoRequest, *, agreed: Collection[str] | None = ()) -> ToolResult:
-        """Put back what is wanted; outside the project what was agreed to, None for all of it."""
+        """Undo; outside the project only agreed paths, None for all."""
         was_closed = read_history(self._log_path).is_closed
         gate = make_undo_gate((self._believed_root,), trusts_seals=False, agreed=agreed)
         try:
@@ -237,7 +237,7 @@ class PastSession:
         )
 
     def _emit(self, event: Event) -> None:
-        # As in a session: a log that cannot be written stops no call, and its result says so.
+        # As in a session, a log that cannot be written stops no call; the result says so.
         with contextlib.suppress(DiskFault, OSError):
             self._log.append(msgspec.structs.replace(event, at=time.time()))
 
@@ -245,7 +245,7 @@ class PastSession:
 def find_past_sessions(
     home: Path, *, root: str | os.PathLike[str], session_id: str | None = None
 ) -> list[PastSession]:
-    """The sessions that changed something in the project at `root`, or the one named.
+    """The sessions with changes in the project at `root`, or the named one.
 
     Last used first, and never empty.
     """
@@ -253,7 +253,7 @@ def find_past_sessions(
     if session_id is not None:
         record = find_newest_record(get_session_directory(home, session_id))
         if record is None:
-            raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
+            raise SetupError(f"The session {session_id!r} does not exist or changed no file.")
         return [_open(home, record, here)]
     newest = filter(None, map(find_newest_record, get_sessions_directory(home).glob("*/")))
     found: list[PastSession] = []
@@ -278,13 +278,13 @@ def _open(home: Path, journal: Path, here: str) -> PastSession:
 
 
 def _find_root(home: Path, journal: Path) -> tuple[str | None, bool]:
-    """The project of a journal, also where its own beginning was damaged; whether it is sealed."""
+    """The project of a journal, even if its start is damaged, and whether it is sealed."""
     found, is_sealed = read_journal_root(journal, home)
     return found or read_session_root(journal.parent / LOG_NAME), is_sealed
 
 
 def choose_session_to_undo(sessions: Sequence[PastSession], wanted: UndoRequest) -> PastSession:
-    """Whose change is meant: the session of the named call, or of the last change that stands."""
+    """The session of the named call, or of the last change."""
     if wanted.call_id is not None:
         having = (session for session in sessions if session.has_call(wanted.call_id))
         return next(having, sessions[0])

@@ -1,6 +1,6 @@
-"""Lines of a descriptor as they come, read in a thread of their own so that a signal ends the wait.
+"""Lines of a descriptor, read in a thread so that a signal ends the wait.
 
-The thread reads past the buffered file, whose lock must not be held when the process ends.
+The thread does not use the buffered file, whose lock must be free when the process ends.
 """
 
 import asyncio
@@ -16,27 +16,27 @@ _PIECE_BYTES = 1 << 16
 
 
 def read_chunks(fd: int) -> Iterator[bytes]:
-    """What comes on a descriptor, waited for also where reading itself would not wait.
+    """The input of a descriptor, also a non-blocking one.
 
     Raises:
-        SetupError: nothing can be read from it.
+        SetupError: it cannot be read.
     """
     while True:
         try:
             piece = os.read(fd, _PIECE_BYTES)
         except BlockingIOError:
-            # Whoever shares the descriptor with us has made it so.
+            # Another process that shares the descriptor made it non-blocking.
             select.select([fd], [], [])
             continue
         except OSError as error:
-            raise SetupError(f"The input cannot be read ({error.strerror}).") from None
+            raise SetupError(f"Cannot read the input ({error.strerror}).") from None
         if not piece:
             return
         yield piece
 
 
 def read_lines(fd: int) -> Iterator[bytes]:
-    """The lines of a descriptor, each with its end; a mark in front of the first is none of it."""
+    """The lines of a descriptor with their ends, without a byte order mark."""
     rest = bytearray()
     mark = BOM_UTF8
     for piece in read_chunks(fd):
@@ -50,7 +50,7 @@ def read_lines(fd: int) -> Iterator[bytes]:
 
 
 async def stream_lines(fd: int, *, ahead: int = 2) -> AsyncIterator[bytes]:
-    """Lines as they come, at most `ahead` of them read before they are wanted."""
+    """Lines as they arrive; at most `ahead` of them are read in advance."""
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[bytes | SetupError] = asyncio.Queue()
     room = threading.Semaphore(ahead)
@@ -68,7 +68,7 @@ async def stream_lines(fd: int, *, ahead: int = 2) -> AsyncIterator[bytes]:
             except SetupError as error:
                 tell(error)
         except RuntimeError:
-            # The loop has ended before the input did; nobody waits for more.
+            # The loop ended before the input.
             return
 
     threading.Thread(target=read, daemon=True).start()

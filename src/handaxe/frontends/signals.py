@@ -1,7 +1,7 @@
-"""Signals that an event loop hears, from before it runs until it is closed.
+"""Signals for an event loop, from before it runs until it is closed.
 
-`loop.add_signal_handler` does the same in a running loop, and on the way loads `inspect`; that is a
-twentieth of the time until a server or an agent is at work.
+`loop.add_signal_handler` needs a running loop and imports `inspect`, a twentieth of the start of a
+server or an agent.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ from typing import Self
 
 
 def list_ending_signals() -> tuple[int, ...]:
-    """The signals that ask a process to end; the loss of its terminal counts unless ignored."""
+    """The signals that end a process; SIGHUP unless it is ignored."""
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return (signal.SIGTERM, signal.SIGINT, *(() if is_ignored else (signal.SIGHUP,)))
 
 
 @contextmanager
 def handle_hangup(heard: Callable[[], object]) -> Generator[list[int]]:
-    """Inside the block the loss of the terminal ends nothing, but is told; the signal, if it came.
+    """Report SIGHUP inside the block instead of ending; yields the signal if it came.
 
-    Where it is ignored it stays so, and outside the main thread nobody hears signals.
+    An ignored SIGHUP stays ignored; outside the main thread nothing is reported.
     """
     came: list[int] = []
 
@@ -42,9 +42,9 @@ def handle_hangup(heard: Callable[[], object]) -> Generator[list[int]]:
 
 
 class SignalListener:
-    """Inside the block these signals end nothing; a loop that runs there can be told of them.
+    """Holds signals inside the block and reports them to a running loop.
 
-    For the main thread only, as everything about signals.
+    Only for the main thread.
     """
 
     def __init__(self, *numbers: int) -> None:
@@ -54,7 +54,7 @@ class SignalListener:
         self._ear, self._mouth = os.pipe()
         for end in (self._ear, self._mouth):
             os.set_blocking(end, False)
-        # Python writes the number of every signal there, also while a loop waits for something.
+        # Python writes the number of each signal there, also while a loop waits.
         self._former_mouth = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
         self._former = {number: signal.signal(number, _ignore_signal) for number in self._numbers}
         for number in self._numbers:
@@ -69,7 +69,7 @@ class SignalListener:
         os.close(self._mouth)
 
     def tell(self, heard: Callable[[int], object]) -> None:
-        """Have this called by the running loop for each signal, those that came already too."""
+        """Let the running loop call this for each signal, earlier ones included."""
 
         def listen() -> None:
             for number in os.read(self._ear, 4096):
@@ -80,4 +80,4 @@ class SignalListener:
 
 
 def _ignore_signal(_signal: int, _frame: object) -> None:
-    """A signal is reported only where it has a handler."""
+    """Do nothing: Python reports only signals that have a handler."""

@@ -1,4 +1,4 @@
-"""For tool authors: conformance checks, fakes and scenarios for any tool.
+"""For tool authors: conformance checks, fakes and scenarios.
 
 Belongs here: what a test of a tool needs; the tests of handaxe use it too.
 Does not: pytest; these are plain functions.

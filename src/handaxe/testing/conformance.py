@@ -1,4 +1,4 @@
-"""What every tool has to keep, ours and anybody's: run these checks over your own tools."""
+"""Conformance checks for tools; run them on your own tools."""
 
 import asyncio
 import re
@@ -18,11 +18,10 @@ from handaxe.schema.validate import InputProblems, read_input
 
 
 def check_every_output() -> None:
-    """From now on in this process, compare the data of every call with its tool's output type.
+    """Check the data of every call against its tool's output type, from now on in this process.
 
-    For tests. Without it the data of own tools is compared, and that of built-in tools is not. A
-    field that the type does not declare is wrong, too. A call whose data does not fit fails with
-    `internal.bad_output`.
+    For tests: by default only the data of own tools is checked. An undeclared field is an error,
+    too. A call whose data does not fit fails with `internal.bad_output`.
     """
     Tool.output_check = "closed"
 
@@ -36,19 +35,19 @@ def problems_of(
     calls: bool = True,
     provide: Sequence[object] | Mapping[type[Any], object] = (),
 ) -> list[str]:
-    """Everything a tool gets wrong, one sentence each; empty for a good tool.
+    """The problems of a tool, one sentence each; empty for a good tool.
 
-    With `calls` the tool is called with each of its input examples, or with made-up values where it
-    has none, in a session of its own with an empty directory; every permission question is answered
-    with yes. `provide` is what that session hands to it.
+    With `calls` the tool is called with each of its input examples, or with made-up values without
+    examples, in a session with an empty directory; every permission question is approved. `provide`
+    holds the ports of that session.
     """
     tool = tool() if isinstance(tool, type) else tool
     if not isinstance(cast("object", tool), Tool):
-        raise TypeError(f"problems_of() takes a tool, not {tool!r}.")
+        raise TypeError(f"problems_of() needs a tool; got {tool!r}.")
     problems = _check_facts(tool)
     if problems or not calls:
         return problems
-    # A loop may be running here already.
+    # A loop may already be running.
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(lambda: asyncio.run(_call_examples(tool, provide))).result()
 
@@ -72,7 +71,7 @@ def _check_search_hint(tool: Tool[Any]) -> list[str]:
 
 
 def _check_name(tool: Tool[Any]) -> list[str]:
-    """What people see before the input is known."""
+    """Check the texts that users see before the input is known."""
     try:
         shown = cast("object", tool.user_facing_name())
     except Exception as error:  # noqa: BLE001 - code of somebody else
@@ -118,7 +117,7 @@ def _check_output(tool: Tool[Any]) -> list[str]:
     try:
         build_output_schema(tool.output_type)
     except (TypeError, ValueError, NameError) as error:
-        return [f"`output_type` promises what JSON cannot hold: {error}"]
+        return [f"`output_type` has a type that JSON cannot represent: {error}"]
     return []
 
 
@@ -181,7 +180,7 @@ def _check_result(tool: Tool[Any], example: dict[str, Any], result: ToolResult) 
 
 
 def _make_examples(tool: Tool[Any]) -> list[dict[str, Any]]:
-    """One input with the parameters that are required; none where no made-up value fits."""
+    """One input with the required parameters; None if no made-up value fits."""
     schema = build_input_schema(tool.args_type)
     made = cast("dict[str, Any]", _make_value(schema, schema.get("$defs", {})))
     try:

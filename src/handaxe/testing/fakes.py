@@ -1,4 +1,4 @@
-"""Small honest stand-ins for ports, and a pipeline around them, for tests without a disk."""
+"""Small working fakes of ports, and a pipeline around them, for tests without a disk."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -28,38 +28,38 @@ class MemoryResults(ResultStore):
         self.kept: dict[str, str] = {}
 
     def keep(self, call_id: str, text: str) -> str:
-        """Remember the text; a path that says whose it is."""
+        """Store the text; a path that names its call."""
         self.kept[call_id] = text
         return f"/results/{call_id}.txt"
 
     def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
-        """Remember how long it was."""
+        """Store its length."""
         self.kept[f"{call_id}{suffix}"] = f"{len(content)} bytes"
         return f"/results/{call_id}{suffix}"
 
 
 class RecordingCheckpoints(Checkpoints):
-    """Writes down when it was called."""
+    """Records when it was called."""
 
     def __init__(self, story: list[str]) -> None:
         self._story = story
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:  # noqa: ARG002
-        """The call is about to change something."""
+        """Record that the call is about to change something."""
         self._story.append("checkpoint before")
 
     async def after(self, call_id: str) -> tuple[str, ...]:  # noqa: ARG002
-        """The call is over."""
+        """Record that the call ended."""
         self._story.append("checkpoint after")
         return ()
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:  # noqa: ARG002
-        """Everything could be put back."""
+        """Report that everything can be restored."""
         return ""
 
 
 class ScriptedAsker(Asker):
-    """Gives prepared answers in order and remembers the questions."""
+    """Gives prepared answers in order and records the questions."""
 
     def __init__(self, *answers: Allow | Deny | Defer) -> None:
         self._answers = list(answers)
@@ -72,7 +72,7 @@ class ScriptedAsker(Asker):
 
 
 class PipelineHarness:
-    """A pipeline with everything around it in reach of a test."""
+    """A pipeline with all its parts open to a test."""
 
     def __init__(
         self,

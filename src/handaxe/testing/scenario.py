@@ -1,7 +1,7 @@
-"""A conversation as data: files, calls, answers, files after.
+"""A conversation as data: files, calls, answers, files afterwards.
 
-A scenario is a TOML file that somebody who knows no Python can read, and that another
-implementation can run. `{root}` in a text stands for the project's directory.
+A scenario is a TOML file that people without Python can read and other implementations can run.
+`{root}` in a text is the project's directory.
 """
 
 import tomllib
@@ -16,25 +16,25 @@ from handaxe.contract.result import ToolResult
 
 
 class ScenarioCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One call and what its result has to be."""
+    """One call and its expected result."""
 
     tool: str
     input: dict[str, Any] = {}
     id: str | None = None
     fault: str | None = None
-    """The code it fails with; without one it has to succeed."""
+    """The code it fails with; without one it must succeed."""
     text: str | None = None
     contains: list[str] = []
     lacks: list[str] = []
     data: dict[str, Any] = {}
-    """Values that the result's data has, among others."""
+    """Values in the result's data."""
     notes: list[str] = []
     files: dict[str, str] = {}
-    """What somebody else writes into the project before this call."""
+    """Files that another program writes before this call."""
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A story with an end."""
+    """A conversation with its expected files."""
 
     summary: str
     proves: list[str]
@@ -46,7 +46,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deny: list[str] = []
     settings: dict[str, Any] = {}
     trusted: bool | None = None
-    """Whether the project's files may do what they want."""
+    """Whether the project's settings files are trusted."""
     files_after: dict[str, str] = {}
     gone_after: list[str] = []
 
@@ -57,7 +57,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 async def run_scenario(scenario: Scenario, root: Path, home: Path) -> list[str]:
-    """Run a scenario in an empty directory; what went otherwise than it says."""
+    """Run a scenario in an empty directory; the differences."""
     _write_files(root, scenario.files)
     problems: list[str] = []
     async with Session(

@@ -78,12 +78,12 @@ class AgentArguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent consists of."""
+    """The parts of an agent."""
 
     chosen: AgentChosen
-    """Which model and agent the log names for the session."""
+    """The model and agent type from the log."""
     agent_name: str
-    """Which agent was chosen by name, here or in an earlier run."""
+    """The name of the chosen agent type, now or in an earlier run."""
     kind: AgentDefinition | None
     models: AgentModels
     meter: Meter
@@ -95,12 +95,12 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
     options: LoopOptions
     loop: AgentLoop
     access: LoopAccess
-    """What tools see of the loop."""
+    """The interface of the loop for tools."""
     agents: SpawnedAgents
 
 
 class AgentBuilder:
-    """Builds an agent in a session, in the order in which its parts need each other."""
+    """Builds an agent in a session, in the order of its parts' dependencies."""
 
     def __init__(self, session: Session, options: AgentArguments) -> None:
         self._session = session
@@ -108,7 +108,7 @@ class AgentBuilder:
         self._settings, self._given = session.settings, options
 
     def build(self) -> AgentParts:
-        """Take all steps."""
+        """Build all parts."""
         session = self._session
         kinds = find_agent_definitions(session, self._given.agents)
         self._history = read_history(self._session_parts)
@@ -149,12 +149,12 @@ class AgentBuilder:
         )
 
     def choose_agent_name(self, chosen: AgentChosen, kinds: AgentDefinitions) -> str:
-        """The agent that was asked for, or the one of an earlier run if there still is one."""
+        """The chosen agent type, or the one of an earlier run if it still exists."""
         known = {kind.name for kind in kinds()} if chosen.agent else set[str]()
         return self._given.agent or (chosen.agent if chosen.agent in known else "")
 
     def open_models(self, chosen: AgentChosen, kind: AgentDefinition | None) -> AgentModels:
-        """Open the model that was asked for, or that the past, the agent or settings name."""
+        """Open the model of the argument, the past, the agent type or the settings."""
         return AgentModels(
             self._given.model,
             self._given.open_model or make_model_opener(self._settings),
@@ -164,7 +164,7 @@ class AgentBuilder:
         )
 
     def build_meter(self, model: Model, kind: AgentDefinition | None) -> Meter:
-        """Count what runs use, and stop them at their limits."""
+        """Count the usage of runs and enforce their limits."""
         given = self._given
         limits = RunLimits(
             max_turns=kind.max_turns if given.max_turns is None and kind else given.max_turns,
@@ -177,7 +177,7 @@ class AgentBuilder:
         return meter
 
     def offer_output(self) -> FinalOutput | None:
-        """Offer the tool for the final answer, where that has a schema."""
+        """Offer the tool for the final answer, if it has a schema."""
         if self._given.output_schema is None:
             return None
         output = FinalOutput(self._given.output_schema)
@@ -187,7 +187,7 @@ class AgentBuilder:
     def build_prompts(
         self, model: Model, kind: AgentDefinition | None, style: OutputStyle
     ) -> SystemPromptBuilder:
-        """The system prompt, as arguments, the agent and its style want it."""
+        """The system prompt from arguments, agent type and style."""
         given = self._given
         options = PromptOptions(
             replace=choose_main_prompt(kind, given.system_prompt),
@@ -201,7 +201,7 @@ class AgentBuilder:
         return SystemPromptBuilder(self._session, model.name, options)
 
     def build_loop_options(self, kind: AgentDefinition | None) -> LoopOptions:
-        """How the loop asks the model."""
+        """The request options of the loop."""
         given, settings = self._given, self._settings
         return LoopOptions(
             max_output_tokens=given.max_output_tokens,
@@ -236,13 +236,13 @@ class AgentBuilder:
 
 
 def build_conversation(parts: SessionParts, history: SessionHistory) -> AgentConversation:
-    """The conversation that the log holds."""
+    """The conversation of the log."""
     result_of, asked = parts.recorder.result_of, parts.pipeline_context.questions.asked
     return AgentConversation.from_events(history.said, result_of, history.put_off, asked)
 
 
 def read_history(parts: SessionParts) -> SessionHistory:
-    """What the log tells, also of what agents said here since the session was opened."""
+    """The conversation of the log, with messages of agents since the session opened."""
     if not find_conversation_lock(parts).was_taken:
         return parts.history
     parts.recorder.flush()
@@ -250,7 +250,7 @@ def read_history(parts: SessionParts) -> SessionHistory:
 
 
 def find_conversation_lock(parts: SessionParts) -> ConversationLock:
-    """Who may speak in the session; made with its first agent."""
+    """The lock on the session's conversation; made with its first agent."""
     lock = parts.ports.get(ConversationLock)
     if lock is None:
         place, shared = parts.session_context.data_home, parts.recorder.shared_calls is not None
@@ -261,10 +261,9 @@ def find_conversation_lock(parts: SessionParts) -> ConversationLock:
 
 @contextmanager
 def hold_conversation(parts: SessionParts, loop: AgentLoop, owner: object) -> Generator[None]:
-    """Be the one agent that speaks in the session, and know what others said in it before.
+    """Hold the session's conversation and load what other agents added to it.
 
-    Raises:
-        SessionBusy: another agent has the conversation.
+    Raises: SessionBusy: another agent has the conversation.
     """
     lock = find_conversation_lock(parts)
     if lock.take(owner):
@@ -272,18 +271,18 @@ def hold_conversation(parts: SessionParts, loop: AgentLoop, owner: object) -> Ge
     try:
         yield
     finally:
-        # Of two runs of one agent the second is refused, and the first goes on.
+        # A second run of the same agent is refused; the first continues.
         if not loop.is_running:
             lock.release(owner)
 
 
 def add_edit_tool(session: Session, model: Model) -> None:
-    """Offer a model the edit format that it knows best."""
+    """Offer the edit format that suits the model."""
     get_parts(session).catalog.edit_tool = choose_edit_tool(session.settings.edit, model.name)
 
 
 def find_output_styles(session: Session) -> OutputStyles:
-    """The styles that count for a session; a project's own take no place before it is trusted."""
+    """The styles of a session; those of a project count only if it is trusted."""
     configuration = get_parts(session).configuration
     if not configuration.discovery.styles:
         return OutputStyles(list)

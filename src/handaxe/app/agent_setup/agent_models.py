@@ -1,4 +1,4 @@
-"""The models that an agent talks to: chosen, switched, opened for a turn, closed at its end."""
+"""The models of an agent: chosen, switched, opened for a turn, closed at its end."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AgentModels:
-    """The model in use, and the ones that were opened beside it."""
+    """The current model and others that were opened."""
 
     def __init__(
         self,
@@ -24,15 +24,15 @@ class AgentModels:
         default: str | None,
         record: Path | None = None,
     ) -> None:
-        """`earlier` is what the log names; it counts where none is given, before `default`.
+        """`earlier` is the model of the log; it comes before `default`.
 
-        All that the models answer is written to the recording `record`.
+        All answers of models are recorded in `record`.
         """
         self._open_model = open_model
         self.recording = None if record is None else _open_recording(record)
         resumed = _resume_model(earlier, open_model) if given is None else None
         self.name = given if isinstance(given, str) else earlier if resumed else ""
-        """What a resumed session goes on with; empty where nobody named a model."""
+        """The model that a resumed session uses; empty if none was named."""
         self.current = self.resolve(resumed or given or default)
         self._owns_current = not isinstance(given, Model)
         self._left: list[Model] = []
@@ -49,7 +49,7 @@ class AgentModels:
         return record_model(resolved, self.recording)
 
     def open(self, name: str | None) -> Model:
-        """The model of that name; without a name, or in place of any, the one in use."""
+        """The model of that name; the current one without a name or if it replaces all."""
         return self.resolve(self.current if self.current.answers_for_all or not name else name)
 
     def switch(self, chosen: Model, name: str) -> None:
@@ -61,7 +61,7 @@ class AgentModels:
         self._by_turn.clear()
 
     def open_for_turn(self, name: str, source: str) -> Model | None:
-        """The model that the file at `source` wants for a turn; None where it may not choose it."""
+        """The model that the file at `source` requests for a turn; None if it may not choose it."""
         if self.current.answers_for_all:
             return self.current
         is_vendors = any(char in name for char in "/:")
@@ -72,7 +72,7 @@ class AgentModels:
             try:
                 self._by_turn[name] = self.resolve(name)
             except SetupError:
-                # A skill written for another provider still works, with the model at hand.
+                # A skill for another provider still works, with the current model.
                 self._by_turn[name] = self.current
             if self._by_turn[name] is not self.current:
                 self._left.append(self._by_turn[name])
@@ -87,7 +87,7 @@ class AgentModels:
         return self._beside[name]
 
     async def close(self) -> None:
-        """Close what was opened here."""
+        """Close the opened models."""
         owned = (self.current,) if self._owns_current else ()
         for model in (*self._left, *owned):
             await model.close()
@@ -102,7 +102,7 @@ def _open_recording(path: Path) -> "Recording":
 
 
 def _resume_model(name: str, open_model: OpenModel) -> Model | None:
-    """The model that an earlier run talked to, if it can still be opened."""
+    """The model of an earlier run, if it can still be opened."""
     try:
         return open_model(name) if name else None
     except SetupError:

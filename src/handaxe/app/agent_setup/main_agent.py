@@ -1,4 +1,4 @@
-"""A session's own agent as one of the types that people write: `--agent reviewer`."""
+"""The main agent as a user-defined agent type: `--agent reviewer`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ from handaxe.text.escape import find_closest_name
 
 
 def find_agent_definitions(session: Session, given: Mapping[str, Any] | None) -> AgentDefinitions:
-    """The types of agents that count for a session."""
+    """The agent types of a session."""
     workdir = session.workdir
     configuration = get_parts(session).configuration
     sources = configuration.sources
@@ -35,19 +35,19 @@ def find_agent_definitions(session: Session, given: Mapping[str, Any] | None) ->
 
 
 def choose_main_agent(name: str | None, kinds: AgentDefinitions) -> AgentDefinition | None:
-    """The type that was chosen for the session's own agent."""
+    """The chosen type of the main agent."""
     if name is None:
         return None
     known = {kind.name: kind for kind in kinds()}
     if name not in known:
         near = find_closest_name(name, known)
         hint = f" Did you mean {near!r}?" if near else ""
-        raise SetupError(f"There is no agent {name!r}.{hint} Agents: {', '.join(known)}.")
+        raise SetupError(f"There is no agent type {name!r}.{hint} Agents: {', '.join(known)}.")
     return known[name]
 
 
 class MainAgent:
-    """What a type changes for the session that it leads."""
+    """Changes of an agent type for the session that it leads."""
 
     def __init__(self, kind: AgentDefinition, session: Session, workplace: LoopContext) -> None:
         self._kind = kind
@@ -67,15 +67,15 @@ class MainAgent:
         workplace.notes = lambda: (*notes(), *self._equipment.notes(context.ports.get(Skills)))
 
     async def open(self) -> None:
-        """Reach what the agent waits for before it begins."""
+        """Connect the servers that the agent needs."""
         await self._equipment.open(self._catalog)
 
     async def close(self) -> None:
-        """End what is the agent's own."""
+        """Close the resources of the agent."""
         await self._equipment.close()
 
     def _choose_mode(self) -> None:
-        """The type's mode; a project's file may only choose a stricter one."""
+        """The mode of the type; a file of a project can only make it stricter."""
         wanted, now = self._kind.permission_mode, self._session.permissions.mode
         if wanted is None:
             return
@@ -86,7 +86,7 @@ class MainAgent:
 
 
 def choose_main_prompt(kind: AgentDefinition | None, replace: str | None) -> str | None:
-    """What stands for identity and rules: the host's words, or those of the type."""
+    """The identity and rules of the prompt: from the host or the agent type."""
     if replace is not None or kind is None:
         return replace
     return kind.prompt or None

@@ -1,6 +1,6 @@
-"""A tool of an MCP server that answers permission questions where no person is.
+"""An MCP tool that answers permission questions without a user.
 
-The tool is called past the pipeline, as a person would be asked; what it cannot answer is a no.
+The tool is called outside the pipeline. Anything but a valid approval denies the call.
 """
 
 import json
@@ -19,23 +19,22 @@ _FOR_A_PERSON = "MCP tool requires user interaction; not supported via --permiss
 
 
 class PermissionPromptTool:
-    """Puts permission questions to one tool, known by its full name `mcp__server__tool`."""
+    """Sends permission questions to one tool, `mcp__server__tool`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._session: Session | None = None
 
     def join(self, session: Session) -> None:
-        """Ask the servers of this session from now on."""
+        """Use the servers of this session from now on."""
         self._session = session
 
     async def check(self) -> None:
-        """Wait for the tool's server, and raise unless it has the tool.
+        """Wait for the tool's server and check that it has the tool.
 
-        Raises:
-            SetupError: there is no such tool.
+        Raises: SetupError: there is no such tool.
         """
-        # The session begins to connect here, so that the tools of its servers reach its catalog.
+        # Connect now, so that the tools of the servers are in the catalog.
         get_parts(self._joined).follow()
         if await self._found() is None:
             servers = self._servers
@@ -43,11 +42,11 @@ class PermissionPromptTool:
             told = ", ".join(f"{row.name}: {row.error or row.status}" for row in rows)
             raise SetupError(
                 f"--permission-prompt-tool: there is no MCP tool {self._name!r} here "
-                f"({told or 'no server is set up'})."
+                f"({told or 'no server is configured'})."
             )
 
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
-        """What the tool says."""
+        """The decision of the tool."""
         found, servers = await self._found(), self._servers
         if found is None or servers is None:
             return Deny(f"The permission tool {self._name} is not there.")
@@ -70,7 +69,7 @@ class PermissionPromptTool:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            return Deny(f"The permission tool {self._name} gave no JSON object as its answer.")
+            return Deny(f"The permission tool {self._name} must answer with a JSON object.")
         session = self._joined
         given = cast("dict[str, Any]", answer)
         if given.get("behavior") == "allow" and _is_person_required(session, request.tool):
@@ -80,7 +79,7 @@ class PermissionPromptTool:
         return await read_result(given, request, changes, sent=request.input, giver=giver)
 
     async def _found(self) -> tuple[str, str] | None:
-        """The server and the tool's own name there."""
+        """The server and the name of the tool there."""
         from handaxe.mcp.remote_tool import build_tool_name
 
         servers = self._servers
@@ -129,20 +128,20 @@ async def read_result(
     sent: dict[str, Any],
     giver: str,
 ) -> Allow | Deny:
-    """The answer; changes of permissions that came with a yes are in force then.
+    """The decision, with its permission changes applied.
 
-    `sent` is the input as the giver saw it, which may have been shortened.
+    `sent` is the input that the tool got, which may be shortened.
     """
     if answer.get("behavior") != "allow":
-        reason = str(answer.get("message") or "It was refused.")
+        reason = str(answer.get("message") or "The permission tool denied it.")
         return Deny(reason, interrupt=answer.get("interrupt") is True)
     try:
         yes = msgspec.convert(answer, _AllowResult)
     except msgspec.ValidationError as error:
-        return Deny(f"The answer to the permission question is wrong: {error}.")
+        return Deny(f"Invalid answer to the permission question: {error}.")
     new_input = yes.updated_input if yes.updated_input != sent else None
     if new_input is not None and sent is not request.input:
-        return Deny("The input is too long to be changed this way.")
+        return Deny("The input is too long to be changed by an answer.")
     if yes.updated_permissions:
         problems = await changes.make(
             yes.updated_permissions,
@@ -151,5 +150,5 @@ async def read_result(
             definitions=request.definitions,
         )
         if problems:
-            return Deny(f"A change of permissions is wrong: {' '.join(problems)}")
-    return Allow(f"{giver} said yes.", input=new_input)
+            return Deny(f"Invalid permission change: {' '.join(problems)}")
+    return Allow(f"{giver} approved it.", input=new_input)

@@ -1,4 +1,4 @@
-"""What an agent of a session is told before anything else, looked up when it starts."""
+"""The system prompt and first message of an agent, built when it starts."""
 
 import os
 import platform
@@ -32,28 +32,29 @@ from handaxe.git.discovery import UnclearRepository, describe_head, find_reposit
 from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
 
 ADDED_VARIABLE = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
-"""Set to 1, instructions in further working directories count, too."""
+"""If 1, instructions of added working directories count, too."""
 SKILL_CHARS = 1_536
 ALL_SKILLS_CHARS = 8_000
 
 
 class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host may say about the system prompt."""
+    """Options of a host for the system prompt."""
 
     replace: str | None = None
     append: str = ""
     append_for_agents: str = ""
-    """What sub-agents are told at the end of theirs."""
+    """Text at the end of subagents' prompts."""
     style: str = ""
     style_is_whole: bool = False
     memory: bool = True
     apart: bool = False
-    """Whether what differs from place to place stands in the first message, so that the prompt is
-    the same for all who are set up alike."""
+    """Whether machine-specific context is in the first message, so that prompts are equal on all
+    machines.
+    """
 
 
 class SharedPromptContext(msgspec.Struct, frozen=True):
-    """What sub-agents share of the main agent's prompt."""
+    """The parts of the prompt that subagents share."""
 
     environment: Environment
     memory: tuple[MemoryText, ...] = ()
@@ -62,7 +63,7 @@ class SharedPromptContext(msgspec.Struct, frozen=True):
 
 
 class SystemPromptBuilder:
-    """The system prompt of one agent; its environment is looked up once."""
+    """The system prompt of one agent; its environment is read once."""
 
     def __init__(self, session: Session, model: str, options: PromptOptions) -> None:
         self._session = session
@@ -79,7 +80,7 @@ class SystemPromptBuilder:
         self.problems: tuple[str, ...] = ()
 
     async def load(self, workplace: LoopContext) -> tuple[str, ...]:
-        """Look at the machine and the project, once; what there is to tell a person."""
+        """Read the environment and the project once; notices for the user."""
         if self._environment is not None:
             return ()
         self._workplace = workplace
@@ -115,7 +116,7 @@ class SystemPromptBuilder:
         return (*self.problems, *found.notes)
 
     def _add_context_reminder(self, workplace: LoopContext) -> None:
-        """Let a summary keep what stands in the first message."""
+        """Keep the context of the first message in summaries."""
         earlier = workplace.reminders
 
         async def reminders() -> Sequence[str]:
@@ -124,21 +125,21 @@ class SystemPromptBuilder:
         workplace.reminders = reminders
 
     def _remember(self) -> None:
-        """Put in sight what earlier sessions in this project noted; as it is now, for the cache."""
+        """Add the notes of earlier sessions, unchanged during the session for the cache."""
         memory = get_project_memory(self._session.settings, self._session.workdir.root)
         if memory is not None:
             memory.open_in(self._session.workdir)
             self._remembered = memory.note()
 
     def session_context(self) -> SharedPromptContext:
-        """What a sub-agent is told as well, and what it may hear later."""
+        """The context of a subagent, and what it may get later."""
         environment = self._environment or describe_environment(self._session, self.model)
         return SharedPromptContext(
             environment, self._memory, self._files, self._options.append_for_agents
         )
 
     def _noted(self) -> tuple[str, ...]:
-        """What the place has to say, asked when the model is first: a hook may have added to it."""
+        """The environment, read at the first request: a hook may have added to it."""
         if self._notes is None and self._workplace is not None:
             self._notes = self._workplace.notes()
         settings = self._session.settings
@@ -150,20 +151,20 @@ class SystemPromptBuilder:
 
     @property
     def context(self) -> str:
-        """What the first message tells before anything else; mostly nothing."""
+        """Context at the start of the first message, usually empty."""
         if not self._options.apart or self._environment is None:
             return ""
         return build_context_text(self._environment, self._memory, (self._remembered,))
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
-        """The prompt for these tools; the very same value while nothing changes."""
+        """The prompt for these tools; the same object while nothing changes."""
         parts = self.list_parts(specs)
         if self._last is None or self._last[0] != parts:
             self._last = parts, build_system_prompt(parts)
         return self._last[1]
 
     def list_parts(self, specs: Sequence[ToolSpec]) -> PromptParts:
-        """What the prompt for these tools is made of."""
+        """The parts of the prompt for these tools."""
         environment = self._environment or describe_environment(self._session, self.model)
         if environment.model != self.model:
             environment = msgspec.structs.replace(environment, model=self.model)
@@ -182,7 +183,7 @@ class SystemPromptBuilder:
 
 
 def _format_attribution(options: AttributionOptions) -> str:
-    """What stands at the end of what goes to a repository."""
+    """Instructions for attribution lines in commits and pull requests."""
     wanted = (
         ("every commit message you write", options.commit),
         ("every description of a pull request you write", options.pr),
@@ -192,7 +193,7 @@ def _format_attribution(options: AttributionOptions) -> str:
 
 
 def describe_environment(session: Session, model: str) -> Environment:
-    """Where this session works, today."""
+    """The environment: directory, platform and date."""
     return Environment(
         directory=session.workdir.current,
         more_directories=session.workdir.roots[1:],
@@ -204,7 +205,7 @@ def describe_environment(session: Session, model: str) -> Environment:
 
 
 def find_head(directory: str) -> str:
-    """Which branch is checked out, read without running git; empty outside a repository."""
+    """The current branch, read without running git; empty outside a repository."""
     try:
         found = find_repository(directory)
     except UnclearRepository:
@@ -213,14 +214,14 @@ def find_head(directory: str) -> str:
 
 
 class ExternalIncludes:
-    """Asks whoever can be asked; an answer for good is kept with the trust in the folder."""
+    """Asks the user about imports; a lasting answer is stored with the trust in the folder."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._answers: dict[str, bool] = {}
 
     async def allows(self, importer: str, path: str) -> bool:
-        """Whether a file may be imported; without anybody to ask it may not."""
+        """Whether a file may be imported; without a user it may not."""
         if path not in self._answers:
             digest = await run_in_thread(lambda: _hash_file(path))
             is_known = bool(digest) and self._is_approved(path, digest)
@@ -243,7 +244,7 @@ class ExternalIncludes:
             tool="Read",
             input={"file_path": path},
             reason=(
-                f"{importer} imports {path}, which lies outside the project, into the "
+                f"{importer} imports {path}, which is outside the project, into the "
                 "instructions that the agent gets."
             ),
             cwd=self._session.workdir.current,

@@ -1,4 +1,4 @@
-"""A session as the agent that works in it sees it."""
+"""The session as its agent sees it."""
 
 import os
 import time
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 async def open_tasks(session: Session) -> str:
-    """The open todos and shared tasks of a session, to be told again; empty if there are none."""
+    """The open todos and shared tasks as a reminder; empty without any."""
     return "\n\n".join(await list_open_items(get_parts(session).pipeline_context.ports))
 
 
 async def list_open_items(ports: Mapping[type[Any], Any]) -> list[str]:
-    """Both lists, each with its heading; without what is done, and without an empty one."""
+    """Both lists with headings, without completed tasks and empty lists."""
     todos: Todos | None = ports.get(Todos)
     tasks: TaskStore | None = ports.get(TaskStore)
     lists = (
@@ -60,23 +60,23 @@ _HEAD = (
 
 
 class ServerInstructions:
-    """Tells the words of each server once: in the system prompt, or later as they come."""
+    """Gives the instructions of each server once: in the system prompt or when it connects."""
 
     def __init__(
         self, ports: Mapping[type[Any], Any], visible_tools: Callable[[], frozenset[str]]
     ) -> None:
-        """Only servers count whose tools are visible."""
+        """Only servers with visible tools count."""
         self._ports = ports
         self._visible_tools = visible_tools
         self._told: set[str] = set()
 
     def first(self) -> str:
-        """The words of all servers that are there, for the system prompt; empty without any."""
+        """The instructions of all connected servers for the system prompt; empty without any."""
         words = [_frame_instructions(row) for row in self._new()]
         return "\n\n".join((_HEAD, *words)) if words else ""
 
     def __call__(self) -> tuple[str, ...]:
-        """The words of servers that came since."""
+        """The instructions of servers that connected since."""
         return tuple(
             join_framed(
                 f"The MCP server {row.name!r} is connected and says about its tools:",
@@ -147,7 +147,7 @@ def build_loop_context(session: Session) -> LoopContext:
 
 
 def build_request_origin(session: Session, agent: str = "") -> RequestOrigin:
-    """What requests say of themselves; the same paths for the session and its agents."""
+    """The metadata of requests; the same for the session and its subagents."""
     parts = get_parts(session)
     temporary = gettempdir()
     return RequestOrigin(
@@ -165,7 +165,7 @@ def build_request_origin(session: Session, agent: str = "") -> RequestOrigin:
 
 
 async def has_tool(session: Session, tool: str) -> bool:
-    """Whether a tool is on offer; a server that could bring it is waited for."""
+    """Whether a tool is offered; waits for a server that may have it."""
     parts = get_parts(session)
     parts.follow()
     if tool.startswith("mcp__") and not parts.catalog.has(tool):
@@ -192,14 +192,14 @@ async def collect_changes(
     words: ServerInstructions,
     undos: Callable[[], Sequence[str]] = tuple,
 ) -> Sequence[str]:
-    """What the model has to hear now: tools and skills that came, instructions, undos."""
+    """Reminders for the model: new tools and skills, instructions, undos."""
     return (*announcer(), *words(), *await nearby.news(), *skills(), *undos())
 
 
 async def collect_reminders(
     ports: Mapping[type[Any], Any], nearby: NestedMemory, news: SkillAnnouncer
 ) -> Sequence[str]:
-    """State that must survive a summary, in words for the model."""
+    """State that a summary must keep, as text for the model."""
     state: PermissionState | None = ports.get(PermissionState)
     brevity: BriefMode | None = ports.get(BriefMode)
     ledger: ReadLedger | None = ports.get(ReadLedger)
@@ -230,7 +230,7 @@ def _format_read_files(ledger: ReadLedger) -> str:
 
 
 def _format_skills(skills: InvokedSkills) -> list[str]:
-    """The newest texts first, as long as there is room."""
+    """The newest texts that fit."""
     kept: list[str] = []
     left = ALL_SKILLS_CHARS
     for name, text in reversed(skills.texts.items()):
@@ -242,14 +242,14 @@ def _format_skills(skills: InvokedSkills) -> list[str]:
 
 
 class ToolSpecs:
-    """What a model is told now; the same tool gives the same value again."""
+    """The tool definitions for the model; the same tool gives the same object again."""
 
     def __init__(
         self, context: PipelineContext, built: dict[Tool[Any], ToolSpec] | None = None
     ) -> None:
-        """`built` holds what others have built already; agents of one session share it."""
+        """`built` caches definitions for all agents of a session."""
         deferral = context.deferral
-        # Those that wait to be searched for are not sent.
+        # Deferred tools are not sent.
         self._offered = deferral.sent if deferral is not None else context.catalog.list_offered
         self._deferral = deferral
         self._describe = context.catalog.describe
@@ -258,9 +258,9 @@ class ToolSpecs:
         self._last: tuple[Sequence[Tool[Any]], tuple[ToolSpec, ...]] = (), ()
 
     def __call__(self) -> tuple[ToolSpec, ...]:
-        """The definitions of all tools on offer, in their order."""
+        """The definitions of all offered tools in order."""
         tools = self._offered()
-        # A text that depends on the session may have changed; the others never do.
+        # Only descriptions that depend on the session can change.
         telling = [tool for tool in tools if "prompt" in vars(type(tool))]
         if tools != self._last[0] or any(self._is_stale(tool) for tool in telling):
             self._last = tools, tuple(self._build_spec(tool) for tool in tools)
@@ -272,7 +272,7 @@ class ToolSpecs:
         return self._last[1]
 
     def list_waiting(self) -> tuple[ToolSpec, ...] | None:
-        """The tools that a provider may find itself beside those that are sent."""
+        """The deferred tools that a provider can find itself."""
         deferral = self._deferral
         if deferral is None or not (deferral.is_native and deferral.is_on):
             return None
@@ -301,7 +301,7 @@ class ToolSpecs:
 
 
 def _estimate_cost(spec: ToolSpec) -> int:
-    """About how many tokens a definition is in every request."""
+    """The estimated tokens of a definition."""
     return estimate_tokens(f"{spec.description}{msgspec.json.encode(spec.input_schema).decode()}")
 
 
@@ -310,20 +310,20 @@ _SHOWN_CALLS = 5
 
 
 class UndoReminders:
-    """What one conversation hears of the undos of its owner, each once."""
+    """Notices about undos for one conversation, each once."""
 
     def __init__(self, directory: Path, said: Sequence[Event]) -> None:
-        """`directory` is the session's; `said` is the conversation so far, which knows of older."""
+        """`said` is the conversation so far, which may mention older undos."""
         self._directory = directory
         self._since = said[-1].at if said else time.time()
         self._undos: OwnerUndos | None = None
 
     def __call__(self) -> tuple[str, ...]:
-        """A text for every undo since the last time."""
+        """A text for every new undo."""
         if self._undos is None:
             if not (self._directory / JOURNAL_NAME).exists():
                 return ()
-            # Who changes nothing never loads it.
+            # Loaded only after a change.
             from handaxe.undo.journal_files.ended_calls import OwnerUndos
 
             self._undos = OwnerUndos(self._directory, self._since)

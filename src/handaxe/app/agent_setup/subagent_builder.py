@@ -1,4 +1,4 @@
-"""Build the parts of a subagent: what is its own, and what it shares with its session."""
+"""Build the parts of a subagent: its own and those of its session."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,7 +82,7 @@ class SubagentBuilder(SessionBuilder):
         return workdir
 
     def build_session_context(self) -> SessionContext:
-        """The session's, with its own directory, results and events."""
+        """The session's context, with its own directory, results and events."""
         return msgspec.structs.replace(
             self._session_parts.session_context,
             session_directory=self.directory,
@@ -94,7 +94,7 @@ class SubagentBuilder(SessionBuilder):
         )
 
     def build_policy(self) -> SubagentPolicy:
-        """The parent's rules, narrowed; what belongs to the agent alone is free to use."""
+        """The narrowed rules of the parent; the agent may use its own directories."""
         self.resources = AgentResources(
             self._kind, self.session_context, self._parent.hooks, emit=self.recorder.emit
         )
@@ -114,7 +114,7 @@ class SubagentBuilder(SessionBuilder):
         )
 
     def build_ports(self) -> PortRegistry:
-        """The parent's, with its own state."""
+        """The parent's ports with its own state."""
         ports = PortRegistry(
             {
                 **self._parent.ports,
@@ -126,9 +126,9 @@ class SubagentBuilder(SessionBuilder):
                 ToolCaller: self.caller,
             }
         )
-        # What the session changed is the session's to put back.
+        # Changes of the session are undone by the session.
         ports.pop(ChangeHistory, None)
-        # A skill that an agent runs chooses no model for anybody else.
+        # A skill of an agent does not change the model of others.
         ports.pop(TurnOverrides, None)
         jobs = self._parent.ports.get(Jobs)
         self.jobs = jobs and jobs.share_with_agent(self._state.agent_id)
@@ -137,7 +137,7 @@ class SubagentBuilder(SessionBuilder):
         return ports
 
     def build_services(self) -> ServiceGroup:
-        """Those of the session that have one for each agent."""
+        """The services of the session that have one for each agent."""
         made = [
             service.create_for_agent(self.session_context, self.history)
             for service in self._session_parts.services.members
@@ -145,11 +145,11 @@ class SubagentBuilder(SessionBuilder):
         return ServiceGroup(*(service for service in made if service is not None))
 
     def build_hooks(self) -> Hooks:
-        """The parent's, and those that the agent's definition brings."""
+        """The parent's hooks and those of the agent's definition."""
         return self.resources.hooks
 
     def build_catalog(self) -> Catalog:
-        """The parent's tools, as far as the agent's definition and its start select them."""
+        """The parent's tools, limited by the agent's definition and start."""
         policy = self.policy
         catalog = self._parent.catalog.narrow(
             make_tool_filter(
@@ -162,7 +162,7 @@ class SubagentBuilder(SessionBuilder):
         return catalog
 
     def build_pipeline_context(self) -> PipelineContext:
-        """The parent's, with its own parts."""
+        """The parent's pipeline context with its own parts."""
         parent = self._parent
         return msgspec.structs.replace(
             parent,
@@ -186,33 +186,33 @@ class SubagentBuilder(SessionBuilder):
         )
 
     def resume(self) -> None:
-        """Take over what the agent knew, and the calls that it made."""
+        """Restore the agent's state and calls."""
         resume_state(self.history, self.ledger, self.edits, self.workdir)
         resume_agent(self.history, self._state.agent_id, self.recorder, self.pipeline)
 
 
 class _PrefixedCheckpoints(Checkpoints):
-    """The session's undo record, with the agent's calls under names of their own."""
+    """The session's undo record, where the agent's calls have their own names."""
 
     def __init__(self, record: Checkpoints, agent_id: str) -> None:
         self._record = record
         self._agent_id = agent_id
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
-        """The call is about to change something."""
+        """Record the state before the call changes something."""
         await self._record.before(f"{self._agent_id}.{call_id}", tool, effects)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
-        """The call is over; what there is to say about it."""
+        """Record the end of the call; notes for its result."""
         return await self._record.after(f"{self._agent_id}.{call_id}")
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
-        """Why what lies at these paths could not be put back after a call."""
+        """Why changes of these paths could not be undone."""
         return await self._record.find_loss(effects, paths)
 
 
 def _find_start_directory(state: AgentState, above: Workdir) -> str:
-    """Where an agent begins: where its parent stands, or the same place of its own checkout."""
+    """The start directory of an agent: its parent's, or the same place in its worktree."""
     checkout, top = state.worktree_path, _find_main_checkout(state, above)
     if not checkout or top is None:
         return above.current
@@ -221,7 +221,7 @@ def _find_start_directory(state: AgentState, above: Workdir) -> str:
 
 
 def _find_main_checkout(state: AgentState, above: Workdir) -> str | None:
-    """What an agent's own checkout was made from; hooks make theirs anywhere."""
+    """The source of an agent's worktree; hooks make theirs anywhere."""
     if not state.worktree_path:
         return None
     if not state.worktree_branch:

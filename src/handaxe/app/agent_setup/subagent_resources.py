@@ -1,4 +1,4 @@
-"""What a type of agent brings along: hooks, servers and a memory of its own, skills in sight."""
+"""The resources of an agent type: hooks, servers, memory and skills."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AgentResources:
-    """All that lives as long as one agent works, beside its share of the session."""
+    """The resources of one agent, besides its share of the session."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class AgentResources:
             )  # fmt: skip
 
     async def open(self, catalog: Catalog) -> None:
-        """Reach the agent's own servers; their tools are on offer to it alone."""
+        """Connect the agent's servers; only this agent gets their tools."""
         servers = get_inline_servers(self._kind)
         if not servers or self._servers is not None:
             return
@@ -67,7 +67,7 @@ class AgentResources:
         return tuple(note for note in told if note)
 
     async def close(self) -> None:
-        """End what is the agent's own."""
+        """Close the resources of the agent."""
         if self._servers is not None:
             servers, self._servers = self._servers, None
             await servers.close()
@@ -76,7 +76,7 @@ class AgentResources:
 
 
 class AgentHooks(Hooks):
-    """The session's hooks, which follow its settings, and an agent's own after them."""
+    """The session's hooks, then those of the agent."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class AgentHooks(Hooks):
 
         hooks = dict(kind.hooks)
         if not is_main and "Stop" in hooks:
-            # What is a stop to whoever wrote the file is the end of a sub-agent here.
+            # A Stop hook of the file is a SubagentStop hook here.
             hooks["SubagentStop"] = [*hooks.get("SubagentStop", ()), *hooks.pop("Stop")]
         book = read_hooks(hooks, source=kind.source, is_projects=True)
         policy = build_hook_policy(configuration.settings, configuration.root)
@@ -106,7 +106,7 @@ class AgentHooks(Hooks):
 
     @property
     def watch_before(self) -> bool:
-        """Whether anybody wants to hear of calls before they run."""
+        """Whether a hook runs before calls."""
         return self._before or self._shared.watch_before
 
     @watch_before.setter
@@ -115,7 +115,7 @@ class AgentHooks(Hooks):
 
     @property
     def watch_after(self) -> bool:
-        """Whether anybody wants to hear of calls after they ran."""
+        """Whether a hook runs after calls."""
         return self._after or self._shared.watch_after
 
     @watch_after.setter
@@ -123,11 +123,11 @@ class AgentHooks(Hooks):
         self._after = own
 
     def take_late(self) -> tuple[str, ...]:
-        """Deliver what came late, once; the session's hooks speak to whoever works in it."""
+        """Deliver late output once; output of session hooks goes to the running agent."""
         return (*self._shared.take_late(), *super().take_late())
 
     def watches(self, event: str) -> bool:
-        """Whether anybody wants to hear of this event."""
+        """Whether a hook handles this event."""
         return super().watches(event) or self._shared.watches(event)
 
     async def fire(
@@ -138,7 +138,7 @@ class AgentHooks(Hooks):
         covers: "Covers | None" = None,
         call_id: str | None = None,
     ) -> Outcome:
-        """What all hooks together say to an event."""
+        """The combined outcome of all hooks."""
         name = event["hook_event_name"]
         said = Outcome()
         for hooks, hears in ((self._shared, self._shared.watches(name)), (super(), True)):
@@ -148,7 +148,7 @@ class AgentHooks(Hooks):
         return said
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Let all hooks know of an event without waiting for what they say."""
+        """Start all hooks of an event without waiting for them."""
         self._shared.tell(event)
         super().tell(event)
 

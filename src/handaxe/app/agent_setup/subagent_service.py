@@ -1,4 +1,4 @@
-"""Sub-agents joined to a session: what its agent can start, find and wake."""
+"""Subagents of a session: starting, finding and resuming them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -28,11 +28,11 @@ MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
 
 
 class SubagentOptions(msgspec.Struct, kw_only=True):
-    """What a host says about sub-agents."""
+    """Options of a host for subagents."""
 
     kinds: AgentDefinitions
     limits: SpawnLimits | None
-    """None: what the settings say."""
+    """None: as in settings."""
     open_model: Callable[[str | None], Model]
     options: LoopOptions
 
@@ -44,12 +44,12 @@ def attach_subagents(
     prompts: SystemPromptBuilder,
     wanted: SubagentOptions,
 ) -> SpawnedAgents:
-    """Offer agents to the session's tools, and their notices to its loop."""
+    """Offer subagents to the session's tools, and their notices to its loop."""
     parts = get_parts(session)
     context = parts.pipeline_context
     directory = parts.session_context.session_directory / AGENTS
     workdir, kinds = session.workdir, wanted.kinds
-    # What agents say in the background is there to be read.
+    # Transcripts of background agents may be read.
     if str(directory) not in workdir.free_to_read:
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
     family = SubagentRegistry(
@@ -83,7 +83,7 @@ def attach_subagents(
 
 
 def _is_background(family: SubagentRegistry, agent_id: str) -> bool:
-    """Whether nobody waits for an agent: it, or one of those above it, is in the background."""
+    """Whether an agent or one of its parents is in the background."""
     run = family.runs.get(agent_id)
     while run is not None:
         if run.in_background:
@@ -95,7 +95,7 @@ def _is_background(family: SubagentRegistry, agent_id: str) -> bool:
 def _find_missing(
     kinds: tuple[AgentDefinition, ...], skills: Skills | None, session: Session
 ) -> Iterator[str]:
-    """Skills and servers that types name and nobody has."""
+    """Unknown skills and servers in agent types."""
     if not any(kind.skills or kind.mcp_servers for kind in kinds):
         return
     known = {skill.name for skill in skills.all()} if skills is not None else set[str]()
@@ -127,7 +127,7 @@ def _read_limits(session: Session) -> SpawnLimits:
 
 
 class _ModelCache:
-    """The model an agent gets: the environment's, the one asked for, or its parent's."""
+    """The model of an agent: from the environment, its definition or its parent."""
 
     def __init__(self, open_model: Callable[[str | None], Model]) -> None:
         self._open = open_model
@@ -141,6 +141,6 @@ class _ModelCache:
             try:
                 self._opened[name] = self._open(name)
             except SetupError:
-                # A type written for another provider still works, with the model at hand.
+                # A type for another provider still works, with the current model.
                 self._opened[name] = self._open(None)
         return self._opened[name]

@@ -1,6 +1,6 @@
-"""A place of its own for each sub-agent: directory, memory of files, log; the rest is shared.
+"""The session of a subagent: its own directory, read ledger and log; the rest is shared.
 
-Shared are the files themselves, the undo record, hooks, settings and whoever answers questions.
+Shared are the files, the undo record, hooks, settings and permission prompts.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ Surround = Callable[[], SharedPromptContext]
 
 
 class SubagentSessionFactory:
-    """Makes places for the agents of one session."""
+    """Opens sessions for the agents of one session."""
 
     def __init__(self, session: Session, directory: Path, surround: Surround) -> None:
         self._session = session
@@ -56,7 +56,7 @@ class SubagentSessionFactory:
     def make(
         self, state: AgentState, kind: AgentDefinition, agents: SpawnedAgents
     ) -> SubagentSession:
-        """A place for one agent; one that worked before finds what it knew."""
+        """The session of one agent; a resumed agent gets its state back."""
         place = _SubagentState(self._session, self._directory / state.agent_id, state, kind, agents)
         specs = ToolSpecs(place.workplace.pipeline_context, self._specs)
         place.workplace.specs, place.workplace.waiting_specs = specs, specs.list_waiting
@@ -102,7 +102,7 @@ class SubagentSessionFactory:
 
 
 class _SubagentState:
-    """Everything that is one agent's own."""
+    """The parts of one agent."""
 
     def __init__(
         self,
@@ -158,13 +158,13 @@ class _SubagentState:
         return workplace
 
     async def ready(self) -> None:
-        """Reach what the agent waits for before it begins."""
+        """Connect the servers that the agent needs."""
         if self.memory_files is not None:
             await self.nearby.follow(self.memory_files)
         await self._built.resources.open(self.workplace.pipeline_context.catalog)
 
     async def close(self, *, keeps: bool = False) -> None:
-        """End what is the agent's own; its log stays, and commands that it `keeps` go on."""
+        """Close the agent's resources; its log stays, and commands that it `keeps` continue."""
         if self._is_closed:
             return
         self._is_closed = True

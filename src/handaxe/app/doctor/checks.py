@@ -1,4 +1,4 @@
-"""What works on this machine, and what to do about the rest: the facts of `handaxe doctor`."""
+"""The checks of `handaxe doctor`: what works here and how to fix the rest."""
 
 import codecs
 import os
@@ -48,7 +48,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing
     value: str
     advice: str = ""
-    """What to do, where something is missing."""
+    """What to do if something is missing."""
 
 
 EXTRAS = {
@@ -59,20 +59,20 @@ EXTRAS = {
     "terminal": ("prompt_toolkit", "rich"),
     "web": ("ada_url", "html_to_markdown"),
 }
-"""The packages that each optional part of handaxe needs."""
+"""The packages of each extra."""
 _STANDINGS: dict[str, Standing] = {"bubblewrap": "ok", "landlock": "weak", "none": "no"}
 _HELD = {
     "filesystem_write": "writes reach only working directories and a private temporary directory",
     "filesystem_read": "secrets and denied paths cannot be read",
-    "protected_files": "protected files cannot be changed, nor made where they are missing",
-    "network": "no host is reached but those that settings list",
-    "namespaces": "no namespaces of its own, so no mounts",
+    "protected_files": "protected files cannot be changed or created",
+    "network": "only hosts in the settings can be reached",
+    "namespaces": "no new namespaces, so no mounts",
     "processes": "processes outside cannot be seen or signalled",
     "seccomp": "system calls that no command needs are refused",
-    "privileges": "no capabilities, and none to be gained",
+    "privileges": "no capabilities, and no way to gain any",
     "unix_sockets": "Unix sockets outside cannot be reached",
 }
-"""What it means for a command that a dimension of the sandbox holds."""
+"""The effect of each dimension of the sandbox on a command."""
 _LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 """Of the locale's variables the first that is set counts."""
 _FEW_FILES = 1024
@@ -83,10 +83,10 @@ _SHOWN_SESSIONS = 5
 
 
 def examine(root: str, home: Path) -> list[Finding]:
-    """Everything worth knowing about this machine for work in `root`; what fails is a finding."""
+    """All checks for work in `root`; a failed check is a finding."""
     found: list[Finding] = []
     configuration: Configuration | None = None
-    # Without the files that cannot be read, the rest is still worth knowing.
+    # If settings files cannot be read, the other checks still help.
     for place, sources in ((root, None), ("/", ())):
         with _report_failure("settings", found):
             configuration = open_configuration(place, home=home, sources=sources)
@@ -120,12 +120,12 @@ def _list_checks(
 
 @contextmanager
 def _report_failure(group: str, found: list[Finding]) -> Generator[None]:
-    """Make a failure inside the block a finding: whoever looks for a fault needs all the others."""
+    """Turn a failure inside the block into a finding, so that other checks run."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever is wrong with this machine
         said = error if isinstance(error, SetupError) else f"{type(error).__name__}: {error}"
-        value = f"could not be looked at: {said}"
+        value = f"could not be checked: {said}"
         found.append(Finding(key=f"problem.{group}", standing="no", value=value))
 
 
@@ -165,7 +165,7 @@ def _check_shfmt() -> Finding:
 
 
 def _check_removed_variables(settings: Settings) -> Iterator[Finding]:
-    """Which variables commands do not get because they look like secrets."""
+    """The variables that commands do not get because they look like secrets."""
     env_filter = build_environment_filter(settings)
     removed = sorted(name for name in os.environ if env_filter.is_removed_secret(name))
     shown = f"{', '.join(removed)} (`shell.pass_variables` passes them)" if removed else "none"
@@ -173,7 +173,7 @@ def _check_removed_variables(settings: Settings) -> Iterator[Finding]:
 
 
 def _find_bash(configuration: Configuration) -> str | None:
-    """The bash that commands run in, which need not be on the search path."""
+    """The bash of commands, which may be outside the search path."""
     chosen = BashConfig(configuration.settings.shell.program)
     try:
         return chosen.found(os.environ.get("PATH", ""))
@@ -191,7 +191,7 @@ def _check_encodings(bash: str | None) -> Iterator[Finding]:
             key=key,
             standing="ok" if is_whole else "weak",
             value=name,
-            advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
+            advice="" if is_whole else f"{what} lose characters: set PYTHONUTF8=1.",
         )
     counts = bash is not None and system_info.is_bash_utf8(bash, os.environ)
     chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
@@ -199,7 +199,7 @@ def _check_encodings(bash: str | None) -> Iterator[Finding]:
         key="encoding.commands",
         standing="ok" if counts else "weak",
         value=f"UTF-8 (locale {chosen})" if counts else f"not UTF-8 (locale {chosen})",
-        advice="" if counts else "Commands may print or sort letters wrongly: set LC_ALL=C.UTF-8.",
+        advice="" if counts else "Commands may print or sort text wrongly: set LC_ALL=C.UTF-8.",
     )
 
 
@@ -244,7 +244,7 @@ def _check_sandbox(root: str, configuration: Configuration) -> Iterator[Finding]
         key="sandbox.landlock",
         standing="ok" if abi >= 6 else "weak" if abi else "no",
         value=f"version {abi}" if abi else "not in this kernel",
-        advice="" if abi >= 6 else "A newer kernel also keeps signals apart (version 6).",
+        advice="" if abi >= 6 else "A newer kernel also isolates signals (Landlock version 6).",
     )
     yield _check_user_namespaces()
     overlay = system_info.find_overlay_problem(program)
@@ -252,7 +252,7 @@ def _check_sandbox(root: str, configuration: Configuration) -> Iterator[Finding]
         key="sandbox.overlay",
         standing="ok" if overlay is None else "weak",
         value="works" if overlay is None else overlay,
-        advice="" if overlay is None else "Commands cannot be tried on a layer of their own.",
+        advice="" if overlay is None else "Commands cannot be previewed in an overlay.",
     )
 
 
@@ -272,7 +272,7 @@ def _check_sandbox_setting(options: SandboxOptions, means: SandboxBackend) -> Fi
 
 def _describe_dimension(dimension: Dimension) -> str:
     if dimension.standing == "no":
-        return f"does not hold: {dimension.reason}"
+        return f"not enforced: {dimension.reason}"
     but = f", but {dimension.reason}" if dimension.reason else ""
     return f"{_HELD[dimension.name]}{but} ({dimension.means})"
 
@@ -306,7 +306,7 @@ def _check_limits() -> Iterator[Finding]:
         key="limits.cgroup",
         standing="ok" if delegated else "weak",
         value=where,
-        advice="" if delegated else "Memory and processes of commands cannot be limited.",
+        advice="" if delegated else "The memory and processes of commands cannot be limited.",
     )
     rows = (
         (
@@ -352,7 +352,9 @@ def _check_disk(home: Path, settings: Settings) -> Iterator[Finding]:
         key="disk.undo",
         standing="weak" if is_full else "ok",
         value=f"{used.checkpoints:,} of {budget:,} bytes",
-        advice="Old changes go first; `undo.max_bytes` is the budget." if is_full else "",
+        advice="The oldest changes are deleted first; `undo.max_bytes` is the limit."
+        if is_full
+        else "",
     )
     yield _find_damaged_records(home)
     place = next(path for path in (home, *home.parents) if path.exists())
@@ -361,14 +363,14 @@ def _check_disk(home: Path, settings: Settings) -> Iterator[Finding]:
         key="disk.free",
         standing="ok" if free >= _LITTLE_SPACE else "weak",
         value=f"{free:,} bytes",
-        advice="" if free >= _LITTLE_SPACE else "Make room, or run `handaxe gc`.",
+        advice="" if free >= _LITTLE_SPACE else "Free disk space, or run `handaxe gc`.",
     )
     writable = os.access(place, os.W_OK | os.X_OK)
     yield Finding(
         key="disk.writable",
         standing="ok" if writable else "no",
-        value="yes" if writable else f"{place} cannot be written to",
-        advice="" if writable else "Set HANDAXE_HOME to a directory of yours.",
+        value="yes" if writable else f"{place} is not writable",
+        advice="" if writable else "Set HANDAXE_HOME to a writable directory.",
     )
 
 
@@ -381,8 +383,8 @@ def _find_damaged_records(home: Path) -> Finding:
         key="disk.undo_records",
         standing="weak" if damaged else "ok",
         value=f"damaged: {', '.join(damaged[:_SHOWN_SESSIONS])}{more}" if damaged else "readable",
-        advice="`handaxe history --session-id ID` says what is damaged; `handaxe undo CALL_ID` "
-        "undoes what can be read."
+        advice="`handaxe history --session-id ID` shows the damage; `handaxe undo CALL_ID` "
+        "undoes the readable calls."
         if damaged
         else "",
     )
@@ -415,16 +417,16 @@ def _check_web(settings: Settings) -> Iterator[Finding]:
     yield Finding(
         key="web.browser",
         standing="weak" if wanted and browser is None else "ok",
-        value=browser or "no Chromium: WebFetch adds no pictures of pages",
+        value=browser or "no Chromium: WebFetch adds no screenshots",
         advice="Install Chromium." if wanted and browser is None else "",
     )
 
 
-_WAITING = "Say yes to it when a session asks, or name it in `enabledMcpjsonServers`."
+_WAITING = "Approve it when a session asks, or name it in `enabledMcpjsonServers`."
 
 
 def examine_servers(configuration: Configuration) -> Iterator[Finding]:
-    """A finding for every server that is set up, and for every entry that does not count."""
+    """A finding for every configured server and every ignored entry."""
     definitions = read_definitions(
         configuration.root,
         settings=configuration.settings.mcp_servers,
@@ -433,17 +435,17 @@ def examine_servers(configuration: Configuration) -> Iterator[Finding]:
     )
     found = sort_servers(definitions, configuration)
     count = len({server.name for server in definitions.found})
-    value = f"{count or 'none'} set up"
+    value = f"{count or 'none'} configured"
     yield Finding(key="mcp.servers", standing="ok", value=value)
     for server in found.starting:
         yield _check_server(server, configuration)
     for server in found.waiting:
-        value = f"{_describe_server(server)}; the project names it and nobody has said yes"
+        value = f"{_describe_server(server)}; the project requests it and it is not approved"
         yield Finding(
             key=f"mcp.server.{server.name}", standing="weak", value=value, advice=_WAITING
         )
     for server, reason in found.blocked:
-        value = f"{_describe_server(server)}; it does not start: {reason}"
+        value = f"{_describe_server(server)}; disabled: {reason}"
         yield Finding(key=f"mcp.server.{server.name}", standing="weak", value=value)
     for number, problem in enumerate((*definitions.problems, *definitions.unset), 1):
         yield Finding(key=f"mcp.problem.{number}", standing="weak", value=problem)
@@ -455,13 +457,13 @@ def _check_server(server: ServerDefinition, configuration: Configuration) -> Fin
     return Finding(
         key=f"mcp.server.{server.name}",
         standing="no" if is_missing else "ok",
-        value=_describe_server(server) + ("; there is no such program" if is_missing else ""),
-        advice="Install it, or mend the entry's `command`." if is_missing else "",
+        value=_describe_server(server) + ("; the program does not exist" if is_missing else ""),
+        advice="Install it, or fix the `command` of the entry." if is_missing else "",
     )
 
 
 def _describe_server(server: ServerDefinition) -> str:
-    """The transport and whom it leads to; what could be secret in an address is left out."""
+    """The transport and target of a server, without secrets of its address."""
     config = server.config
     if isinstance(config, StdioConfig):
         what = f"stdio, {config.command}"

@@ -1,4 +1,4 @@
-"""Facts about this machine that decide what works: programs, limits, kernel features."""
+"""Facts about this machine: programs, limits, kernel features."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.-]*")
 
 
 class Program(msgspec.Struct, frozen=True):
-    """A program that was found, and what it says of its version."""
+    """A program with its version."""
 
     path: str
     version: str
@@ -25,7 +25,7 @@ class Program(msgspec.Struct, frozen=True):
 def find_program(
     name: str, *, option: str = "--version", path: str | None = None
 ) -> Program | None:
-    """A program on the search path, or at `path`; None if it is not there or does not run."""
+    """A program on the search path or at `path`; None if it does not run."""
     place = path or shutil.which(name)
     if place is None:
         return None
@@ -45,10 +45,10 @@ def find_program(
 
 
 def is_bash_utf8(bash: str, environment: Mapping[str, str]) -> bool:
-    """Whether bash takes UTF-8 for letters in this environment."""
+    """Whether bash handles UTF-8 in this environment."""
     try:
         done = subprocess.run(  # noqa: S603 - the user's own bash, a fixed script
-            # As bytes: where file names are ASCII, the letter could not even be asked about.
+            # As bytes: with ASCII file names the character could not be passed.
             [bash, "-c", 'word=$1; echo "${#word}"', "bash", b"\xc3\xa9"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -62,7 +62,7 @@ def is_bash_utf8(bash: str, environment: Mapping[str, str]) -> bool:
 
 
 def read_kernel_setting(name: str) -> int | None:
-    """A number of the kernel's settings, by its path below `/proc/sys`."""
+    """A number below `/proc/sys`."""
     try:
         return int(Path("/proc/sys", name).read_text().split()[0])
     except (OSError, ValueError, IndexError):
@@ -70,7 +70,7 @@ def read_kernel_setting(name: str) -> int | None:
 
 
 def read_soft_limit(name: str) -> int | None:
-    """A soft limit of this process, such as `NOFILE`; None where there is none."""
+    """A soft limit of this process, such as `NOFILE`; None if unlimited."""
     import resource
 
     kind = getattr(resource, f"RLIMIT_{name}", None)
@@ -81,7 +81,7 @@ def read_soft_limit(name: str) -> int | None:
 
 
 def find_delegated_cgroup() -> tuple[bool, str]:
-    """Whether this process may make control groups of its own, and where or why not."""
+    """Whether this process can make control groups, with the path or the reason."""
     for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
         if not Path(mount, "cgroup.controllers").exists():
             continue
@@ -94,11 +94,11 @@ def find_delegated_cgroup() -> tuple[bool, str]:
         if os.access(place, os.W_OK) and os.access(f"{place}/cgroup.procs", os.W_OK):
             return True, place
         return False, f"{place} is not writable"
-    return False, "there is no version 2 hierarchy"
+    return False, "there is no cgroup v2 hierarchy"
 
 
 def find_overlay_problem(bwrap: str | None) -> str | None:
-    """Why commands cannot run over a layer of their own; None if they can. Tried for real."""
+    """Why commands cannot run in an overlay, or None; tries it."""
     if bwrap is None:
         return "bubblewrap is not installed"
     with TempDirectory("overlay") as scratch:
@@ -114,4 +114,4 @@ def find_overlay_problem(bwrap: str | None) -> str | None:
         said = done.stderr.decode("utf-8", "replace").strip()
         if done.returncode != 0:
             return said.rpartition("\n")[2] or f"it ended with {done.returncode}"
-        return "a write got through" if Path(top, "file").exists() else None
+        return "a write reached the real file" if Path(top, "file").exists() else None

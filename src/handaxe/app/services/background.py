@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 TASKS = "tasks"
-"""Where the output of commands is, below a session's directory."""
+"""The directory of command output in a session's directory."""
 AGENTS = "agents"
-"""Where what is kept of agents is, below a session's directory."""
+"""The directory of agents in a session's directory."""
 
 
 class BackgroundWork(SessionService):
-    """Offers the shell and the list of what runs."""
+    """Offers the shell and the list of jobs."""
 
     def __init__(self, session_context: SessionContext, wakeups: Wakeups) -> None:
         self._session_context = session_context
@@ -59,7 +59,7 @@ class BackgroundWork(SessionService):
 
     @property
     def ports(self) -> Offered:
-        """The shell, started by nobody yet, and the jobs."""
+        """The shell, started on first use, and the jobs."""
         return {
             Jobs: self.jobs,
             "handaxe.contract.ports.shell.Shell": lambda: self._shell,
@@ -80,7 +80,7 @@ class BackgroundWork(SessionService):
         return AgentFiles(self._session_context.session_directory / AGENTS).states()
 
     async def _record_changes(self, state: JobState) -> None:
-        """What work changed after its call had ended belongs to that call as well."""
+        """Record changes of background work as changes of its call."""
         if state.call_id:
             await self._session_context.checkpoints.after(state.call_id)
         self._wakeups.wake(f"{state.job_id} has ended.")
@@ -120,7 +120,7 @@ def _restore_job(state: JobState) -> Job:
 
 
 def make_command_probes(ports: Mapping[type[Any], Any]) -> CommandProbes:
-    """What the machine knows of commands beside their text."""
+    """Facts of this machine about commands."""
 
     def find_cross_check() -> Callable[[str], int | None] | None:
         from handaxe.shell.exec import shfmt
@@ -134,7 +134,7 @@ def make_command_probes(ports: Mapping[type[Any], Any]) -> CommandProbes:
         try:
             return None if shell is None else await shell.get_environment(directory)
         except (SetupError, ToolFault):
-            # Nothing can be run here, as the command itself will say.
+            # No command can run here; the command itself reports that.
             return None
 
     async def git_doubt(directory: str) -> str:
@@ -160,7 +160,7 @@ def make_command_probes(ports: Mapping[type[Any], Any]) -> CommandProbes:
         confiner: Confiner | None = ports.get(Confiner)
         if confiner is None:
             return None
-        # One that leaves files out answers for none of them.
+        # A scan that skipped files proves nothing.
         is_confined = confiner.is_confining(subject.command, unconfined=subject.unconfined)
         return confiner.get_readable_files() if is_confined else None
 
@@ -173,12 +173,12 @@ def make_command_probes(ports: Mapping[type[Any], Any]) -> CommandProbes:
 
 
 def append_notices(result: ToolResult, jobs: Jobs) -> ToolResult:
-    """The result with what background work has to tell since, each thing once.
+    """The result with news of background work, each once.
 
-    For whoever has no other way to tell a model than the answer to a call.
+    For clients that get text only in results.
     """
     if result.code in {Cancelled.code, UnknownTool.code}:
-        # Nobody may read what such an answer says beside its error.
+        # Clients may drop the text next to such an error.
         return result
     news = map(str, jobs.take_notices())
     messages = (*result.messages, *news)
@@ -191,7 +191,7 @@ _MOST_DIGITS = 8
 
 
 class TaskCounter:
-    """What one session says of itself, and what the others say."""
+    """Counts of background work in this and other sessions."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / "running"
@@ -199,7 +199,7 @@ class TaskCounter:
         self._fd = -1
 
     def note(self, count: int) -> None:
-        """So much goes on in this session now; a full disk does not keep anybody from work."""
+        """Publish the number of running jobs; a full disk is ignored."""
         with suppress(OSError, DiskFault):
             if count and self._fd < 0:
                 make_private_directory(self._directory)
@@ -211,7 +211,7 @@ class TaskCounter:
             self.close()
 
     def elsewhere(self) -> int:
-        """How much goes on in other sessions."""
+        """The number of running jobs in other sessions."""
         total = 0
         with suppress(OSError):
             for place in self._directory.iterdir():
@@ -220,7 +220,7 @@ class TaskCounter:
         return total
 
     def close(self) -> None:
-        """Nothing goes on here any more."""
+        """Remove this session's count."""
         if self._fd >= 0:
             self._own.unlink(missing_ok=True)
             close(self._fd)
@@ -234,7 +234,7 @@ def _read_count(place: Path) -> int:
         return 0
     try:
         locks.hold(fd, wait_s=0)
-        # Nobody holds it any more.
+        # Its process ended.
         place.unlink(missing_ok=True)
     except DiskFault:
         with suppress(OSError, ValueError):

@@ -1,7 +1,7 @@
-"""What a person sees of calls: events turned into display blocks, for any front end.
+"""The display of calls: events as display blocks, for every front end.
 
-A front end gives every event to `present` and paints what comes back. The words come from the
-tool's own `title`, `show` and `summary`; where one of them fails, its default is shown.
+A front end gives every event to `present` and renders the result. The texts come from the tool's
+`title`, `show` and `summary`, or their defaults if one of them fails.
 """
 
 from collections import deque
@@ -26,12 +26,12 @@ from handaxe.contract.result import ToolResult
 from handaxe.text.partial_json import parse_partial_input
 
 MAX_PARTIAL_CHARS = 1_000
-"""Later pieces of an input no longer change the title of its call."""
+"""Input characters after which the title stays."""
 _MAX_KNOWN = 1_000
 
 
 class _ShownCall:
-    """What is known of one call while it is shown."""
+    """The state of one shown call."""
 
     def __init__(self, tool: str, given: object, agent: FromAgent | None) -> None:
         self.tool = tool
@@ -44,7 +44,7 @@ class _ShownCall:
 
 
 class CallPresenter(ResultPresenter):
-    """Presents the calls of one session; events of an agent and of the session may be mixed."""
+    """Presents the calls of one session from events of its agent and the session."""
 
     def __init__(self, catalog: Catalog) -> None:
         super().__init__(catalog)
@@ -53,11 +53,11 @@ class CallPresenter(ResultPresenter):
         self._ended: deque[tuple[str, str]] = deque(maxlen=_MAX_KNOWN)
 
     def present(self, event: object) -> tuple[CallDisplay, ...]:
-        """What is to be shown now; nothing for events that are not about calls."""
+        """The displays of an event; none for events that are not about calls."""
         return self._present(event, None)
 
     def present_group(self, agent_id: str = "") -> CallDisplay | None:
-        """The calls of the answer at hand as one list; None where there are fewer than two."""
+        """The calls of the current answer as one list, if there are several."""
         calls = [
             call
             for call_id in self._groups.get(agent_id, ())
@@ -101,7 +101,7 @@ class CallPresenter(ResultPresenter):
             case RunStarted() | TurnEnded():
                 shown = self._end_group(agent)
             case MessageAdded() if event.results and agent is not None:
-                # An agent's turns are not told to its parent; their results are.
+                # A parent gets only the results of a subagent.
                 shown = self._end_group(agent)
             case _:
                 pass
@@ -110,7 +110,7 @@ class CallPresenter(ResultPresenter):
     def _open(
         self, call_id: str, tool: str, given: object, agent: FromAgent | None
     ) -> _ShownCall | None:
-        """The call of this id; None if its end was shown already."""
+        """The call of this id; None after its end was shown."""
         key = _get_id(agent), call_id
         if key in self._ended:
             return None
@@ -126,7 +126,7 @@ class CallPresenter(ResultPresenter):
     def _step(
         self, call_id: str, call: _ShownCall | None, moment: Moment, progress: str = ""
     ) -> tuple[CallDisplay, ...]:
-        """A moment before the end, unless a later one was shown already."""
+        """A display before the end, unless a later one was shown."""
         order: tuple[Moment, ...] = ("input", "queued", "started", "progress")
         if call is None or order.index(moment) < order.index(call.moment):
             return ()
@@ -149,7 +149,7 @@ class CallPresenter(ResultPresenter):
         )
 
     def _grow(self, event: ToolInputDelta, agent: FromAgent | None) -> tuple[CallDisplay, ...]:
-        """A piece of an input came in; shown where it changes the title."""
+        """Handle a piece of an input; shown if the title changes."""
         call = self._calls.get((_get_id(agent), event.id))
         if call is None or call.moment != "input" or len(call.partial) > MAX_PARTIAL_CHARS:
             return ()
@@ -174,7 +174,7 @@ class CallPresenter(ResultPresenter):
         return (msgspec.structs.replace(shown, **_name_agent(call.agent)),)
 
     def _end_group(self, agent: FromAgent | None) -> tuple[CallDisplay, ...]:
-        """The calls of an answer are over: shown as one list if there are several."""
+        """Show the calls of an ended answer as one list, if there are several."""
         shown = self.present_group(_get_id(agent))
         self._forget(_get_id(agent))
         return () if shown is None else (shown,)

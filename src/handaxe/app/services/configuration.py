@@ -44,7 +44,7 @@ def open_configuration(
 def _find_requests(
     root: str, fragments: Iterable[SettingsFragment], *, in_parts: bool = True
 ) -> "list[TrustRequest[Any]]":
-    """Everything that the files of a project request, of whatever kind they are."""
+    """All requests of a project's files."""
     from handaxe.agent.subagents.definition_files import find_agent_requests
     from handaxe.config.mcp_definitions import make_server_request, read_definitions
 
@@ -67,7 +67,7 @@ def _find_skill_requests(root: str, parts: Sequence[str]) -> "list[TrustRequest[
 
 
 def _find_parts(root: str) -> list[str]:
-    """The directories below the root that have folders of their own."""
+    """The directories below the root that have settings folders."""
     found: list[str] = []
     for directory, names, _ in os.walk(root):
         if directory != root and any(name in names for name in _FOLDERS):
@@ -164,7 +164,7 @@ def _find_unknown_events(configuration: Configuration) -> list[str]:
 
 
 def _find_unenforced(configuration: Configuration) -> list[str]:
-    """Restrictions that handaxe knows by name and does not enforce."""
+    """Restrictions in settings that handaxe does not enforce."""
     found = configuration.merged.entries
     return [
         f"{entry.origin}: `{entry.name}` has no effect: handaxe does not enforce it."

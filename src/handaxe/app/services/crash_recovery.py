@@ -1,4 +1,4 @@
-"""What killed processes left, made whole when a session starts, before it reads its settings."""
+"""Repairs after killed processes, made before a session reads its settings."""
 
 import os
 from pathlib import Path
@@ -9,24 +9,24 @@ from handaxe.storage.home import get_session_directory
 
 
 class RecoveryReport(msgspec.Struct, frozen=True):
-    """What there is to tell, one sentence each."""
+    """Notices about repairs, one sentence each."""
 
     by_commands: tuple[str, ...] = ()
-    """Protected places that sandboxed commands had changed; for the next command's result."""
+    """Protected files that sandboxed commands changed; for the next command's result."""
     warnings: tuple[str, ...] = ()
 
 
 def recover_project(home: Path, root: str, session_id: str | None) -> RecoveryReport:
-    """Put back, complete and remove what killed processes left; the time for it is bounded.
+    """Repair what killed processes left, within a time limit.
 
-    Of the session that is resumed, if one is, everything is looked after.
+    A resumed session is repaired completely.
     """
     by_commands = _recover_protected_places(home / "sandbox")
     return RecoveryReport(by_commands, recover_changes(home, root, session_id))
 
 
 def recover_changes(home: Path, root: str, session_id: str | None) -> tuple[str, ...]:
-    """Complete and remove what calls of killed processes left; what there is to tell."""
+    """Finish or remove changes of killed processes; notices."""
     warnings = _repair_files(home)
     if _list_names(home / "open-journals"):
         from handaxe.undo.journal_recovery import recover_killed

@@ -1,4 +1,4 @@
-"""Hooks joined to a session: from settings and arguments, up to date, told of both its ends."""
+"""The hooks of a session: from settings and arguments, kept up to date."""
 
 import asyncio
 import os
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
 QUESTIONS = "AskUserQuestion"
 HookArguments = Mapping[str, Sequence[Any]] | None
-"""Hooks as a host program gives them: groups as in settings, or async functions."""
+"""Hooks of a host: groups as in settings, or async functions."""
 
 
 class SessionHooks:
-    """The hooks of one session, whoever named them."""
+    """The hooks of one session from all sources."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class SessionHooks:
         self._programs: HookPrograms | None = None
         self._watched: FileWatcher | None = None
         self.is_watching = False
-        """Whether it has to be asked before every call what changed, not only after a change."""
+        """Whether files must be checked before every call."""
         self.problems: tuple[str, ...] = ()
         self.first_message: str | None = None
-        """What a hook wants said first, once the session has begun."""
+        """The first prompt from a SessionStart hook."""
         self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
         self.follow()
 
     def follow(self) -> None:
-        """Take over what the settings say now; cheap if nothing changed."""
+        """Apply changed settings; cheap if nothing changed."""
         merged = self._configuration.merged
         if self._configuration.pending or (
             self.hooks.watches("ConfigChange") and self._has_skill_news()
@@ -87,7 +87,7 @@ class SessionHooks:
             self._configure(merged)
 
     def _has_skill_news(self) -> bool:
-        """Whether files of skills changed."""
+        """Whether skill files changed."""
         if self._context is None:
             return False
         from handaxe.contract.ports.skills import Skills
@@ -130,7 +130,7 @@ class SessionHooks:
         return SkillHooks(self._take_skill)
 
     def _take_skill(self, skill: "SkillInfo", *, is_new: bool = True) -> str | None:
-        """The hooks of a skill count from now on; why not, if so."""
+        """Enable the hooks of a skill; problems, if there are any."""
         book = read_skill_hooks(skill, self._configuration)
         if book.placed:
             if is_new and skill.path not in self._skills:
@@ -141,7 +141,7 @@ class SessionHooks:
         return " ".join(book.problems) or None
 
     def resume(self, history: SessionHistory) -> None:
-        """Let the hooks of skills that were run before count again, as they are now."""
+        """Enable the current hooks of skills that ran before."""
         if not history.skill_hooks or self._context is None:
             return
         from handaxe.contract.ports.skills import Skills
@@ -156,7 +156,7 @@ class SessionHooks:
         self.hooks.resume(history.skill_hooks_run)
 
     def _watch(self, book: "HookConfig") -> "FileWatcher | None":
-        """The files to look at between calls; none if nobody wants to hear of them."""
+        """The watcher of files between calls; None without FileChanged hooks."""
         matchers = [placed.matcher for placed in book.placed if placed.event == "FileChanged"]
         if not matchers:
             return None
@@ -179,9 +179,9 @@ class SessionHooks:
         servers: "McpServers | None",
         follow: Callable[[], None],
     ) -> None:
-        """Have the first call wait until the hooks were told of the start.
+        """Let the first call wait for the SessionStart hooks.
 
-        `home` has the names of sessions. `follow` carries changed settings into the session.
+        `home` has the names of sessions. `follow` applies changed settings to the session.
         """
         self._context, self._follow = context, follow
         self._configuration.holds = lambda: self.hooks.watches("ConfigChange")
@@ -204,7 +204,7 @@ class SessionHooks:
             enable_hook_answers(context.ports)
 
     async def end(self, context: PipelineContext, reason: str) -> None:
-        """Tell of the end if there was a start, and leave nothing running."""
+        """Run the SessionEnd hooks after a start, and close everything."""
         if self._asking is not None:
             self._asking.cancel()
         if self._start is not None:
@@ -230,7 +230,7 @@ class SessionHooks:
         )
 
     def _hold_calls(self) -> None:
-        """Let calls wait until the hooks have said whether files may change what holds."""
+        """Let calls wait for the ConfigChange hooks."""
         context = self._context
         if context is None or self._is_holding:
             return
@@ -256,7 +256,7 @@ class SessionHooks:
         context.opening = opening
 
     def _outside(self, book: "HookConfig") -> "HookPrograms | None":
-        """The way out of the process, made when the first hook needs it."""
+        """The programs and requests of hooks, made on first use."""
         from handaxe.hooks.config import CommandHook, HttpHook
 
         if self._programs is None and any(
@@ -273,7 +273,7 @@ def _parse_closing_timeout(given_ms: str) -> float | None:
 
 
 def build_hook_policy(settings: Settings, root: str) -> "HookPolicy":
-    """What programs and servers that are hooks get to know, and may reach."""
+    """The environment and hosts of hook programs and servers."""
     from handaxe.config.env_vars import is_steering
     from handaxe.config.settings import split_prefix
     from handaxe.hooks.external import HookPolicy
@@ -290,7 +290,7 @@ def build_hook_policy(settings: Settings, root: str) -> "HookPolicy":
 
 
 async def find_refused_changes(context: PipelineContext, configuration: Configuration) -> set[str]:
-    """The changed files whose change a hook does not want; policy is not theirs to refuse."""
+    """The changed files that a hook rejects; policy files cannot be rejected."""
     sources = {file.path: file.source for file in configuration.files}
     refused: set[str] = set()
     for path in configuration.pending:
@@ -305,7 +305,7 @@ async def find_refused_changes(context: PipelineContext, configuration: Configur
 
 
 async def settle_skills(context: PipelineContext) -> None:
-    """Let changed skills count, unless a hook does not want it."""
+    """Apply changed skills, unless a hook rejects it."""
     from handaxe.contract.ports.skills import Skills
 
     skills: Skills | None = context.ports.get(Skills)
@@ -326,12 +326,12 @@ def _validate_hooks(arguments: Mapping[str, Sequence[Any]]) -> "HookConfig":
     problems = (*book.problems, *find_bad_conditions(book))
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
-        raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
+        raise SetupError(f"Invalid hooks in the session's arguments:\n{listed}")
     return book
 
 
 def read_skill_hooks(skill: SkillInfo, configuration: Configuration) -> "HookConfig":
-    """The hooks of a skill, if they may run; the problems say what is wrong with them."""
+    """The hooks of a skill, if they may run, and problems."""
     from handaxe.hooks.config import HookConfig, find_bad_conditions, read_hooks
 
     settings = configuration.settings
@@ -346,29 +346,29 @@ def read_skill_hooks(skill: SkillInfo, configuration: Configuration) -> "HookCon
 
 Change = Literal["add", "change", "unlink"]
 MAX_FILES = 1_000
-"""Each costs a look before every call."""
+"""Maximum watched files; each is checked before every call."""
 
 
 class FileWatcher:
-    """The files that matchers name, in the session's directory, and those that hooks name."""
+    """Files of matchers, in the session's directory, and files that hooks named."""
 
     def __init__(self, matchers: Iterable[str], directory: str, named: Iterable[str] = ()) -> None:
         names = (name.strip() for text in matchers for name in text.split("|"))
         self._names = tuple(name for name in names if name not in {"", "*"} and "/" not in name)
         self._directory = directory
         self.named = tuple(named)
-        """Full paths that hooks named last."""
+        """The absolute paths that hooks named last."""
         self._stamps: dict[str, Stamp | None] = {}
         self._place()
 
     def watch(self, paths: object) -> None:
-        """From now on these beside what matchers name; what is no full path is left out."""
+        """Watch these absolute paths, too; others are ignored."""
         given = cast("list[object]", paths) if isinstance(paths, list) else []
         self.named = tuple(p for p in given if isinstance(p, str) and p.startswith("/"))[:MAX_FILES]
         self._place()
 
     def changes(self, directory: str) -> Iterator[tuple[str, Change]]:
-        """What happened to which file since the last look."""
+        """The file changes since the last check."""
         for path, before in self._stamps.items():
             now = read_stamp(path)
             if now != before:

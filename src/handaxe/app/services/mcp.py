@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 
 McpArguments = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
-"""Servers as a host program gives them: a table, a file, a JSON text, or several of these."""
+"""Servers of a host: a dict, a file, a JSON text, or several of these."""
 
 CONNECT_S = 5.0
-"""How long a first answer waits for servers that nobody named for this very run."""
+"""Seconds that a first answer waits for servers of settings."""
 START_S = 30.0
 _NONBLOCKING = "MCP_CONNECTION_NONBLOCKING"
 START_PAUSE_S = 0.02
-"""Servers start when the session has had the time for a call that needs none."""
+"""Seconds until servers start, so that a short session starts none."""
 CHARS_PER_TOKEN = 4
 
 
 class McpService(SessionService):
-    """Opens with the session, closes with it; costs nothing where no server is set up."""
+    """Opens and closes with the session; costs nothing without servers."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class McpService(SessionService):
 
     @property
     def ports(self) -> Offered:
-        """The port, where there is any server."""
+        """The port, if there are servers."""
         return {} if self.servers is None else {McpServers: self.servers}
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Entries that are wrong, and servers that wait for a yes."""
+        """Invalid entries, and servers that wait for approval."""
         told = [*self._definitions.problems, *self._definitions.unset]
         if self._sorted.waiting and not self._can_ask():
             configuration = self._session_context.configuration
@@ -95,7 +95,7 @@ class McpService(SessionService):
         return tuple(told)
 
     def open(self, catalog: Catalog) -> None:
-        """Begin to connect."""
+        """Start to connect."""
         if self.servers is not None and self._beginning is None:
             self._catalog = catalog
             others = catalog.why_missing
@@ -103,7 +103,7 @@ class McpService(SessionService):
             self._beginning = asyncio.create_task(self._begin(), name="mcp servers")
 
     def follow(self) -> None:
-        """Tell servers of other working directories."""
+        """Notify servers of changed working directories."""
         roots = self._session_context.workdir.roots
         if roots != self._roots and self.servers is not None:
             self._roots = roots
@@ -118,7 +118,7 @@ class McpService(SessionService):
             await self._servers.tried(name)
 
     async def wait_ready(self, server_wait: Arriving) -> None:
-        """Wait for servers whose tools the first answer should know of, as long as is meant."""
+        """Wait for servers before the first answer, as long as `server_wait` says."""
         if self.servers is None:
             return
         waits_for_all = server_wait != "needed" or self._variables.get(_NONBLOCKING, "") == "0"
@@ -131,7 +131,7 @@ class McpService(SessionService):
                 await asyncio.gather(*(self._servers.settled(name) for name in names))
 
     async def close(self) -> None:
-        """End every server."""
+        """Close all servers."""
         if self._beginning is not None:
             self._beginning.cancel()
             await asyncio.wait([self._beginning])
@@ -153,7 +153,7 @@ class McpService(SessionService):
             await self._ask_for(definition)
 
     async def _ask_for(self, definition: ServerDefinition) -> None:
-        """Put the start of a project's server to whoever can say yes."""
+        """Ask the user to approve a server of the project."""
         asker = self._session_context.pipeline_context().asker
         if asker is None or not asker.is_there:
             return
@@ -163,7 +163,7 @@ class McpService(SessionService):
             input=definition.raw,
             reason=(
                 f"{definition.file} wants to start the MCP server {definition.name!r}, and its "
-                "tools would be on offer. A yes holds as long as its definition stays the same."
+                "tools would be offered. Your approval holds until its definition changes."
             ),
             cwd=self._session_context.workdir.current,
         )
@@ -230,7 +230,7 @@ class McpService(SessionService):
         for definition, reason in found.blocked:
             self._servers.disable(definition, reason)
         for definition in found.waiting:
-            self._servers.disable(definition, "nobody has approved it yet")
+            self._servers.disable(definition, "it is not approved yet")
         return self._servers
 
     def _offer(self, server: str, tools: Sequence[Tool[Any]]) -> None:
@@ -257,7 +257,7 @@ class McpService(SessionService):
         )
 
     async def _elicit(self, server: str, wanted: "ElicitationRequest") -> dict[str, Any] | None:
-        """What is put into a server's form: by hooks, or by a person; None declines it."""
+        """The answer to a server's form: from hooks or the user; None declines it."""
         message, form = wanted.message, wanted.schema
         return await elicit_input(
             self._session_context.pipeline_context(),
@@ -266,7 +266,7 @@ class McpService(SessionService):
         )
 
     async def _ask_person(self, form: ElicitationForm) -> dict[str, Any] | None:
-        """What a person puts in; where forms cannot be shown, a yes or no for the defaults."""
+        """The user's answer; without forms, a permission question for the defaults."""
         context = self._session_context.pipeline_context()
         if context.forms is not None and context.forms.is_there:
             return await context.forms.show(form)
@@ -306,7 +306,7 @@ class McpService(SessionService):
 
 
 def fill_form_defaults(form: dict[str, Any]) -> dict[str, Any] | None:
-    """What a plain yes puts into a form: defaults and switches; None if more is wanted."""
+    """The values of an approved form: defaults and switches; None if it needs more."""
     filled: dict[str, Any] = {}
     properties: dict[str, dict[str, Any]] = form.get("properties") or {}
     for name, schema in properties.items():
@@ -322,7 +322,7 @@ def fill_form_defaults(form: dict[str, Any]) -> dict[str, Any] | None:
 def _describe_waiting(servers: Sequence[ServerDefinition], root: str) -> str:
     names = ", ".join(repr(server.name) for server in servers)
     return (
-        f"{servers[0].file}: the MCP servers {names} wait for a yes. If you trust them, run "
+        f"{servers[0].file}: the MCP servers {names} wait for approval. If you trust them, run "
         f"`handaxe trust {quote(root)}`, or name them in `enabledMcpjsonServers` of your own "
         "settings."
     )

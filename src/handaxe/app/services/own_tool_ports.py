@@ -1,4 +1,4 @@
-"""What own tools are handed: objects of the program by type, and state of their own."""
+"""The ports of own tools: objects of the program by type, and their state."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
@@ -14,7 +14,7 @@ from handaxe.session.port_registry import PortRegistry
 
 AnyTool = Tool[Any]
 Provided = Sequence[object] | Mapping[type[Any], object]
-"""Objects for own tools; by type where several would fit what a tool asks for."""
+"""Objects for own tools; by type if several would match."""
 _Provided = tuple[type[Any] | None, object]
 
 
@@ -25,10 +25,9 @@ def bind_provided_objects(
     announce: Callable[[StateChanged], object],
     saved: Mapping[str, Any],
 ) -> None:
-    """Offer the provided objects, and state, under the types that tools ask for.
+    """Offer the provided objects and state under the types that tools use.
 
-    Raises:
-        SetupError: what is provided cannot be handed over, or two objects could be meant.
+    Raises SetupError for an invalid or ambiguous object.
     """
     objects = _read_provided(provided, ports)
     states = {state for tool in tools for state in tool.states}
@@ -37,7 +36,7 @@ def bind_provided_objects(
         own.open(states)
     for port in dict.fromkeys(port for tool in tools for port in (*tool.uses, *tool.may_use)):
         if port in states or is_of_call(port):
-            # Every call gets the object for itself; here it only counts that there is one.
+            # Each call gets its own object; this only checks that there is one.
             ports[port] = port
         elif port not in ports:
             for found in _find_fitting(port, objects):
@@ -45,7 +44,7 @@ def bind_provided_objects(
 
 
 def find_tool_problems(catalog: Catalog) -> list[str]:
-    """Why own tools are not on offer, and which of their other names mean another tool."""
+    """Why own tools are not offered, and which aliases mean another tool."""
     ports = cast("PortRegistry", catalog.ports)
     problems: list[str] = []
     for tool in catalog.own_tools:
@@ -53,11 +52,11 @@ def find_tool_problems(catalog: Catalog) -> list[str]:
             continue
         about = f"program's own tool {tool.name!r}"
         why = explain_not_offered(tool, ports)
-        # Agents come later than the session's warnings.
+        # Agents are added after the session's warnings.
         if why is not None and Agents not in tool.uses:
-            problems.append(f"The {about} is not on offer. {why}")
+            problems.append(f"The {about} is not offered. {why}")
         problems += [
-            f"The other name {alias!r} of the {about} means the tool {owner!r}."
+            f"The alias {alias!r} of the {about} means the tool {owner!r}."
             for alias in tool.aliases
             if (owner := _find_owner(alias, catalog)) not in {None, tool.name}
         ]
@@ -73,7 +72,7 @@ def _find_owner(alias: str, catalog: Catalog) -> str | None:
 
 
 def explain_not_offered(tool: AnyTool, ports: Container[type[Any]]) -> str | None:
-    """Why an own tool cannot be on offer; None if it can."""
+    """Why an own tool cannot be offered, or None."""
     for port in tool.uses:
         if port not in ports:
             return explain_missing_port(port)
@@ -81,18 +80,18 @@ def explain_not_offered(tool: AnyTool, ports: Container[type[Any]]) -> str | Non
         is_enabled = tool.enabled()
     except Exception as error:  # noqa: BLE001 - code of somebody else
         return f"Its `enabled` failed ({type(error).__name__}: {describe_error(error)})."
-    return None if is_enabled else "Its `enabled` says that it cannot be used here."
+    return None if is_enabled else "Its `enabled` method disables it here."
 
 
 def _read_provided(provided: object, ports: Container[object]) -> list[_Provided]:
-    """The objects, each with the type it is provided for, if one is named."""
+    """The objects, each with its type if one is given."""
     if isinstance(provided, Mapping):
         named = list(cast("Mapping[object, object]", provided).items())
         for kind, one in named:
             if not isinstance(kind, type):
                 raise SetupError(f"`provide`: {kind!r:.100} is not a type.")
             if kind in ports:
-                raise SetupError(f"`provide`: {kind.__name__} is the session's own.")
+                raise SetupError(f"`provide`: {kind.__name__} is provided by the session.")
             if not _is_instance(one, kind) and not getattr(kind, "_is_protocol", False):
                 raise SetupError(f"`provide`: {one!r:.100} is not a {kind.__name__}.")
         return cast("list[_Provided]", named)
@@ -103,12 +102,12 @@ def _read_provided(provided: object, ports: Container[object]) -> list[_Provided
     objects = cast("Sequence[object]", provided)
     for one in objects:
         if one is None or isinstance(one, type):
-            raise SetupError(f"`provide` takes objects; {one!r:.100} is none.")
+            raise SetupError(f"`provide` takes objects; {one!r:.100} is not one.")
     return [(None, one) for one in objects]
 
 
 def _find_fitting(port: type[Any], objects: list[_Provided]) -> list[object]:
-    """The object for a type, if there is one: named for it, of that very type, or of one below."""
+    """The object for a type: given for it, of exactly that type, or of a subclass."""
     named = [one for kind, one in objects if kind is port]
     exact = [one for kind, one in objects if kind is None and type(one) is port]
     below = [one for kind, one in objects if kind is None and _is_instance(one, port)]
@@ -116,8 +115,8 @@ def _find_fitting(port: type[Any], objects: list[_Provided]) -> list[object]:
     if len(found) > 1:
         names = " and ".join(sorted(type(one).__name__ for one in found))
         raise SetupError(
-            f"`provide`: {names} could both be meant by {port.__name__}. "
-            f"Say which: provide={{{port.__name__}: ...}}."
+            f"`provide`: {names} both match {port.__name__}. "
+            f"Choose one: provide={{{port.__name__}: ...}}."
         )
     return found
 
@@ -126,5 +125,5 @@ def _is_instance(one: object, kind: type[Any]) -> bool:
     try:
         return isinstance(one, kind)
     except TypeError:
-        # A protocol that says nothing of objects.
+        # A protocol without members for instances.
         return False

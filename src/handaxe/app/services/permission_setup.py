@@ -1,4 +1,4 @@
-"""The permission mode and rules that a session starts with, and who answers its prompts."""
+"""The permission mode and rules at the start of a session, and its prompts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -59,12 +59,12 @@ def _validate_rules(behaviour: str, given: object) -> Sequence[str]:
     rules = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else [given]
     wrong = [rule for rule in rules if not isinstance(rule, str)]
     if wrong:
-        raise SetupError(f"`{behaviour}` takes rules as texts; {wrong[0]!r} is none.")
+        raise SetupError(f"`{behaviour}` must be strings with rules; got {wrong[0]!r}.")
     return cast("list[str]", rules)
 
 
 def connect_forms(context: PipelineContext, state: PermissionState, on_elicit: "OnElicit") -> None:
-    """Let tools and servers put forms to whoever the host named."""
+    """Let the host show forms of tools and servers."""
     if not callable(on_elicit):
         raise SetupError(
             f"`on_elicit` must be an async function taking an ElicitationForm; got {on_elicit!r}."
@@ -83,7 +83,7 @@ def connect_permission_prompts(
     *,
     in_parallel: bool = False,
 ) -> None:
-    """Let a session ask whoever its host named, or take answers to what was asked before."""
+    """Let the host answer permission questions, now or later."""
     if on_ask is not None and not callable(on_ask):
         raise SetupError(
             f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
@@ -114,7 +114,7 @@ def connect_permission_prompts(
 def put_questions_off(
     context: PipelineContext, state: PermissionState, configuration: Configuration
 ) -> None:
-    """Let every question wait for an answer that comes later, unless somebody is there to ask."""
+    """Let every question wait for a later answer, unless a callback answers it."""
     if context.asker is None:
         connect_permission_prompts(context, state, put_off, None, configuration)
     elif isinstance(context.asker, PermissionBroker):

@@ -1,7 +1,6 @@
-"""What a hook, a callback or a permission tool changes beside its yes, put in force.
+"""Permission changes that come with an approval from a hook, a callback or a tool.
 
-Deny rules, trust and managed settings stay above it. Whether the yes itself counts is decided
-elsewhere.
+Deny rules, trust and managed settings take precedence. The approval itself is checked elsewhere.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ _DIRECTORIES = ("permissions", "additionalDirectories")
 
 
 class _ChangeRejected(Exception):
-    """Why a change is not made, as a sentence."""
+    """Why a change is refused."""
 
 
 class SessionPermissionChanges(PermissionChanges):
@@ -43,7 +42,7 @@ class SessionPermissionChanges(PermissionChanges):
         self._live = live
         self._configuration = session_context.configuration
         self._state = session_context.permissions
-        # Calls ask side by side, and a file is changed by one of them at a time.
+        # Several calls may ask at once; change one file at a time.
         self._turn = asyncio.Lock()
         self._definitions: Sequence[ToolDefinition] | None = None
 
@@ -56,7 +55,7 @@ class SessionPermissionChanges(PermissionChanges):
         from_project: bool = False,
         definitions: Sequence[ToolDefinition] | None = None,
     ) -> tuple[str, ...]:
-        """Make them in order and tell of it; sentences on those that were not made."""
+        """Apply changes in order; sentences on those that failed."""
         made: list[PermissionChange] = []
         problems: list[str] = []
         async with self._turn:
@@ -82,9 +81,9 @@ class SessionPermissionChanges(PermissionChanges):
                     _refuse_projects(change)
                 await self._make(change)
             except (_ChangeRejected, SetupError) as refused:
-                problems.append(f"`{change.type}` was not done: {refused}")
+                problems.append(f"`{change.type}` was not applied: {refused}")
             except ToolFault as fault:
-                problems.append(f"`{change.type}` was not done: {fault.sentence}")
+                problems.append(f"`{change.type}` was not applied: {fault.sentence}")
             else:
                 made.append(change)
 
@@ -117,7 +116,7 @@ class SessionPermissionChanges(PermissionChanges):
             if problem := next(filter(None, wrong), None):
                 raise _ChangeRejected(problem)
             if behaviour == "allow" and not self._state.may_grant():
-                raise _ChangeRejected("only managed settings may allow.")
+                raise _ChangeRejected("only managed settings may add allow rules.")
         if scope is None:
             self._change_session_rules(change, behaviour, rules)
             return
@@ -128,10 +127,10 @@ class SessionPermissionChanges(PermissionChanges):
             await kept.put(rules, behaviour, scope)
         elif missing := await kept.remove(rules, behaviour, scope):
             file = self._store.find_file(scope)
-            raise _ChangeRejected(f"{', '.join(missing)} does not stand in {file}.")
+            raise _ChangeRejected(f"{', '.join(missing)} is not in {file}.")
 
     def _seen(self) -> Sequence[ToolDefinition]:
-        """The servers' tools that whoever wants a change knows of."""
+        """The known MCP tools."""
         if self._definitions is not None:
             return self._definitions
         servers = self._session_context.pipeline_context().ports.get(McpServers)
@@ -180,7 +179,7 @@ class SessionPermissionChanges(PermissionChanges):
 
 
 def _refuse_projects(change: PermissionChange) -> None:
-    """Hooks of a project's own may not decide about other projects, nor about every call."""
+    """Refuse changes by a project's hooks beyond their project."""
     if change.destination == "userSettings":
         raise _ChangeRejected("a project's hook cannot change the user's settings.")
     if change.type == "setMode" and change.mode in _WIDEST:
@@ -188,7 +187,7 @@ def _refuse_projects(change: PermissionChange) -> None:
 
 
 def _resolve_directories(names: Sequence[str], root: str, *, must_exist: bool) -> list[str]:
-    """The directories by their absolute names; what is relative starts at the project."""
+    """The directories as absolute paths, relative to the project."""
     found = [os.path.normpath(Path(root) / Path(name).expanduser()) for name in names]
     for path in found:
         if must_exist and not Path(path).is_dir():
@@ -197,7 +196,7 @@ def _resolve_directories(names: Sequence[str], root: str, *, must_exist: bool) -
 
 
 def _exclude_directories(listed: Sequence[str], gone: Sequence[str], root: str) -> list[str]:
-    """The names that lead to none of these directories."""
+    """The paths that are in none of these directories."""
     real = {os.path.realpath(path) for path in gone}
     places = _resolve_directories(listed, root, must_exist=False)
     return [

@@ -1,4 +1,4 @@
-"""The files that plans are kept in: a directory of the project's, or the session's own."""
+"""Plan files: in a directory of the project or of the session."""
 
 import os
 import re
@@ -19,7 +19,7 @@ _ID_CHARS = 8
 
 
 class PlanFiles(Plans):
-    """One file for each title, so that a plan that is presented again replaces itself."""
+    """Saves one file per title, so that a changed plan replaces itself."""
 
     def __init__(
         self,
@@ -29,10 +29,10 @@ class PlanFiles(Plans):
         results: ResultStore,
         policy: Callable[[], Policy],
     ) -> None:
-        """`directory` is what the settings say; one outside the root does not count.
+        """`directory` comes from settings and must be in the project.
 
-        Neither does one where `policy` lets nobody write without a question: a model chooses what
-        a plan says, and it must not become a command, a hook or a rule.
+        It must also be writable without a question under `policy`: the model chooses the text of a
+        plan, which must not become a command, a hook or a rule.
         """
         self._session_id = session_id
         self._policy = policy
@@ -42,7 +42,7 @@ class PlanFiles(Plans):
         self._kept: dict[str, tuple[str, str]] = {}
 
     async def keep(self, call_id: str, text: str) -> SavedPlan | None:
-        """Write it, unless it stands there already."""
+        """Write a plan, unless the file has it already."""
         first = self._presented.setdefault(call_id, text)
         path, written = self._kept.get(call_id, ("", None))
         if written != text:
@@ -64,7 +64,7 @@ class PlanFiles(Plans):
 
 
 def _resolve_inside(root: str, directory: str | None) -> Path | None:
-    """Where the directory is, if it is in the project, also behind its links."""
+    """The directory, if it is in the project after resolving symlinks."""
     if not directory:
         return None
     with suppress(OSError, ValueError):
@@ -75,14 +75,14 @@ def _resolve_inside(root: str, directory: str | None) -> Path | None:
 
 
 def _is_free(path: str, policy: Policy) -> bool:
-    """Whether a Write there would need no yes, if edits in the project were agreed to."""
+    """Whether acceptEdits mode would allow a Write there."""
     judged = JudgedPath(path=path, real=path, access="write")
     request = PermissionQuery(tool="Write", read_only=False, paths=(judged,))
     return decide(request, policy.change_mode("acceptEdits")).verdict == "allow"
 
 
 def _make_slug(text: str) -> str:
-    """A file name by the plan's first words."""
+    """A file name from the first words of the plan."""
     first = next((line for line in text.splitlines() if line.strip(" #")), "")
     words = re.findall(r"[a-z0-9]+", first.lower())
     return "-".join(words)[:_TITLE_CHARS].strip("-") or "plan"

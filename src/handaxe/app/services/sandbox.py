@@ -35,29 +35,29 @@ from handaxe.storage.home import (
 )
 
 _SHARED_SECRETS = (".credentials.json", "projects", "history.jsonl")
-"""In the ecosystem's directory: the login, and what was said in sessions."""
+"""Files in ~/.claude with logins and conversations."""
 
 _WRITTEN_BY_TOOLS = {".yarn", ".pnp.cjs", ".pnp.loader.mjs", ".hg", ".svn", ".jj", ".sl", ".bzr"}
-"""Protected from file tools, but ordinary work of other programs writes them."""
+"""Protected from file tools, but written by other programs."""
 _INSIDE_OTHERS = (".hg/hgrc", ".jj/repo/config.toml")
 _MASKED = (".git", ".claude", ".handaxe", ".vscode", ".idea", ".mcp.json")
 _MASKED_AT_HOME = (
     ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv",
 )  # fmt: skip
 _UNUSED = {
-    ("sandbox", "credentials"): "credentials are not replaced on their way out",
-    ("sandbox", "enableWeakerNestedSandbox"): "the sandbox is never weakened",
-    ("sandbox", "enableWeakerNetworkIsolation"): "the sandbox is never weakened",
+    ("sandbox", "credentials"): "handaxe does not replace credentials in requests",
+    ("sandbox", "enableWeakerNestedSandbox"): "handaxe never weakens the sandbox",
+    ("sandbox", "enableWeakerNetworkIsolation"): "handaxe never weakens the sandbox",
     ("sandbox", "network", "httpProxyPort"): "handaxe uses its own proxy",
     ("sandbox", "network", "socksProxyPort"): "handaxe uses its own proxy",
-    ("sandbox", "network", "tlsTerminate"): "encrypted connections are not opened",
+    ("sandbox", "network", "tlsTerminate"): "handaxe does not decrypt connections",
 }
-"""Keys of the ecosystem that ask for something handaxe does not do."""
+"""Settings of other programs that handaxe does not support, with the reason."""
 _GLOB_SIGNS = "*?["
 
 
 def build_confiner(session_context: SessionContext) -> LocalConfiner:
-    """The sandbox of one session; settings and rules are looked at for every command."""
+    """The sandbox of one session; reads settings and rules for every command."""
     temp, aside = (str(session_context.session_directory / name) for name in ("tmp", "refused"))
     last: tuple[object, SandboxPolicy] | None = None
 
@@ -100,12 +100,12 @@ def _make_file_rules(policy: Policy) -> RootPathRules:
 
 
 def read_sandbox_options(configuration: Configuration, workdir: Workdir) -> SandboxRequirements:
-    """What settings ask for besides the policy."""
+    """The sandbox options of settings."""
     options = configuration.settings.sandbox
     rules = tuple(BashRule(text, "sandbox.excludedCommands") for text in options.excluded_commands)
     bwrap = options.bwrap_path
     if bwrap is not None and not bwrap.startswith("/"):
-        raise SetupError(f"sandbox.bwrapPath has to be an absolute path, not {bwrap!r}.")
+        raise SetupError(f"sandbox.bwrapPath must be an absolute path; got {bwrap!r}.")
     return SandboxRequirements(
         enabled=options.enabled,
         must_hold=options.fail_if_unavailable or bool(options.fail_if_weak),
@@ -125,7 +125,7 @@ def build_sandbox_policy(
     temp_directory: str,
     aside_directory: str,
 ) -> SandboxPolicy:
-    """The policy in force now."""
+    """The current policy."""
     options = configuration.settings.sandbox
     home = workdir.home.rstrip("/")
     repositories = [
@@ -172,24 +172,24 @@ def build_sandbox_policy(
 def _find_read_paths(
     configuration: Configuration, workdir: Workdir, policy: Policy, home: str
 ) -> tuple[list[str], list[str]]:
-    """What may be read, and what may not; the more specific place wins."""
+    """Readable and hidden paths; the more specific one wins."""
     options = configuration.settings.sandbox
     allowed = _resolve_paths(configuration, "allowRead", home)
     denied = [*_resolve_paths(configuration, "denyRead", home), *_list_denied_paths(policy, "Read")]
-    # It holds what files were before they were changed, of every project and session.
+    # It has old contents of files of all projects and sessions.
     denied += [configuration.data_directory, os.path.realpath(find_data_home())]
     if options.filesystem.hide_secrets:
         shared = dict.fromkeys((get_user_directories()[0], f"{home}/{SHARED}"))
         denied += [f"{place}/{name}" for place in shared for name in _SHARED_SECRETS]
         denied.append(get_shared_servers_file())
         denied += [*find_credentials(home, os.environ, workdir.roots), *find_system_secrets()]
-    # Programs are where commands look for them.
+    # Commands may read the programs on their search path.
     seen = build_environment_filter(configuration.settings).environment(os.environ)
     programs = find_readable_paths(home, seen)
-    # Commands have a `/tmp` of their own; what they run may live below the real one.
+    # Commands have a private `/tmp`; programs they run may be in the real one.
     allowed += filter(is_replaced, programs)
     if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
-        # Nobody is asked about what a confined command reads, so it reads no more than it needs.
+        # Reads of a confined command are not asked about, so it gets only what it needs.
         denied.append("/")
         allowed += programs
         allowed += workdir.spellings
@@ -199,13 +199,13 @@ def _find_read_paths(
 
 
 def find_sandbox_problems(configuration: Configuration) -> list[str]:
-    """What settings ask of the sandbox and do not get; for a person."""
+    """Sandbox settings without effect, for the user."""
     if not configuration.settings.sandbox.enabled:
         return []
     told: list[str] = []
     for path, why in _UNUSED.items():
         told += [
-            f"{entry.origin}: `{entry.name}` does not count: {why}."
+            f"{entry.origin}: `{entry.name}` has no effect: {why}."
             for entry in configuration.merged.entries.get(path, ())
         ]
     for key in ("allowedDomains", "deniedDomains"):
@@ -216,8 +216,8 @@ def find_sandbox_problems(configuration: Configuration) -> list[str]:
         ]
     for key in ("allowWrite", "denyWrite", "denyRead", "allowRead"):
         told += [
-            f"{entry.origin}: `{entry.name}`: {entry.value!r} does not count: a pattern may only "
-            "stand in the last part of a path. A Read or Edit rule can say it."
+            f"{entry.origin}: `{entry.name}`: {entry.value!r} has no effect: only the last "
+            "part of a path may be a pattern. Use a Read or Edit rule instead."
             for entry in _list_entries(configuration, ("sandbox", "filesystem", key))
             if not _can_be_found(entry.value)
         ]
@@ -264,12 +264,12 @@ def _collect_domains(configuration: Configuration, policy: Policy) -> tuple[list
 
 
 def _list_denied_paths(policy: Policy, tool: str) -> Iterable[str]:
-    """The places that deny rules spell out in full."""
+    """The literal paths of deny rules."""
     for rule in policy.rules:
         if rule.behaviour != "deny" or rule.tool != tool or not rule.specifier:
             continue
         for scope in compile_scopes(rule, policy.book.anchors)[0]:
-            # What a bare name keeps at any depth, it keeps at the top, also before it exists.
+            # A bare name covers any depth, so protect it at the top before it exists.
             is_bare = tool == "Edit" and scope.segments[:1] == (None,) != scope.segments
             segments = scope.segments[1:] if is_bare else scope.segments
             names = [segment.literal for segment in segments if segment is not None]
@@ -278,7 +278,7 @@ def _list_denied_paths(policy: Policy, tool: str) -> Iterable[str]:
 
 
 def _resolve_paths(configuration: Configuration, key: str, home: str) -> list[str]:
-    """The paths of one list: absolute, from home, or relative to where they were written."""
+    """The paths of one list: absolute, from home, or relative to their settings file."""
     found: list[str] = []
     options = configuration.settings.sandbox.filesystem
     only_managed = key == "allowRead" and options.allow_managed_read_paths_only
@@ -293,7 +293,7 @@ def _resolve_paths(configuration: Configuration, key: str, home: str) -> list[st
 
 
 def _has_patterns(configuration: Configuration) -> bool:
-    """Whether a list names whatever is there at the time."""
+    """Whether a list has patterns."""
     options = configuration.settings.sandbox.filesystem
     lists = (options.allow_write, options.deny_write, options.deny_read, options.allow_read)
     return any(_has_glob(text) for texts in lists for text in texts)
@@ -338,7 +338,7 @@ def _list_entries(configuration: Configuration, path: tuple[str, ...]) -> list[S
 def find_shared_repository(root: str) -> str | None:
     """The git directory that a linked worktree shares with its main checkout.
 
-    Both have to name each other: a project alone cannot make a place outside writable.
+    Both must name each other: a project alone cannot make a path outside writable.
     """
     pointer = f"{root}/.git"
     try:

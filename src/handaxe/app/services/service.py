@@ -1,6 +1,6 @@
-"""What lives as long as a session beside its tools: the shell, servers, agents.
+"""Services: what opens and closes with a session, such as the shell, servers and agents.
 
-Each companion is a module of its own; here is only what they have in common.
+Each service has a module; this one has the common parts.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,7 +25,7 @@ from handaxe.storage.sessions import SessionHistory
 
 
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a companion can build on."""
+    """What a service can use."""
 
     session_id: str
     data_home: Path
@@ -39,24 +39,25 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: Checkpoints
     emit: Callable[[Event], object]
     pipeline_context: Callable[[], PipelineContext]
-    """Everybody the pipeline works with, once the session stands."""
+    """The pipeline context, after the session is built."""
     is_busy: Callable[[], bool]
     """Whether a call of the session runs."""
     recovered: tuple[str, ...] = ()
-    """What was put back that commands of killed processes had changed; the next result tells it."""
+    """Repairs of protected files after killed processes; the next result reports them."""
 
 
 Arriving = Literal["needed", "all", "long"]
-"""What is waited for before a model is first asked: what has to be there, everything for a moment,
-or everything for as long as it may take to start."""
+"""What the first request waits for: required servers, all servers for a moment, or all servers up
+to their start limit.
+"""
 
 
 class SessionService:
-    """Something a session opens with and closes at its end."""
+    """A part that opens and closes with a session."""
 
     @property
     def ports(self) -> Offered:
-        """Ports and state objects for tools, by type; cheap, before anything is started."""
+        """Ports and state objects for tools by type; must be cheap."""
         return {}
 
     def create_for_agent(
@@ -64,48 +65,48 @@ class SessionService:
         session_context: SessionContext,  # noqa: ARG002 - shared by default
         history: SessionHistory,  # noqa: ARG002
     ) -> "SessionService | None":
-        """The same for a sub-agent with a place and a past of its own; None: it shares this."""
+        """The service of a subagent; None: it shares this one."""
         return None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with its set-up; for a person."""
+        """Problems of its configuration, for the user."""
         return ()
 
     def open(self, catalog: Catalog) -> None:  # noqa: ARG002 - none by default
-        """The session is in use: start whatever works in the background; never waits."""
+        """Start background work at first use; must not wait."""
         return
 
     def follow(self) -> None:
-        """Settings or working directories have changed."""
+        """Apply changed settings or working directories."""
         return
 
     async def expect(self, tool: str) -> None:  # noqa: ARG002 - none by default
-        """A tool is about to be called that the catalog does not have; wait if it may come."""
+        """Wait for a tool that is called but not in the catalog yet."""
         return
 
     async def wait_ready(self, server_wait: Arriving) -> None:  # noqa: ARG002 - none by default
-        """A model is about to be asked for the first time; wait for what it should see."""
+        """Wait for what the first request needs."""
         return
 
     async def close(self) -> None:
-        """End whatever it started."""
+        """Stop everything it started."""
         return
 
 
 class CleanupService(SessionService):
-    """What others brought into a session, ended with it if they do not do so before."""
+    """Closes objects of others with the session."""
 
     def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
         self._end = end
 
     async def close(self) -> None:
-        """End it; twice has to be fine."""
+        """Close it; closing twice must be fine."""
         await self._end()
 
 
 class ServiceGroup:
-    """All of a session."""
+    """All services of a session."""
 
     def __init__(self, *members: SessionService) -> None:
         self.members = list(members)
@@ -114,34 +115,34 @@ class ServiceGroup:
 
     @property
     def ports(self) -> Offered:
-        """What they offer together."""
+        """The ports of all services."""
         return {port: offer for one in self.members for port, offer in one.ports.items()}
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with any of them."""
+        """The warnings of all services."""
         return tuple(told for one in self.members for told in one.warnings)
 
     def open(self, catalog: Catalog) -> None:
-        """The session is in use for the first time."""
+        """Open all services at first use."""
         if not self.is_open:
             self.is_open = True
             for one in self.members:
                 one.open(catalog)
 
     def follow(self) -> None:
-        """Settings or working directories have changed."""
+        """Apply changed settings or working directories."""
         for one in self.members:
             one.follow()
 
     async def expect(self, calls: Sequence[ToolCall], catalog: Catalog) -> None:
-        """Wait for tools that are about to be called and not there yet."""
+        """Wait for called tools that are not in the catalog yet."""
         for call in calls:
             if call.tool.startswith("mcp__") and not catalog.has(call.tool):
                 for one in self.members:
                     await one.expect(call.tool)
 
     async def close(self) -> None:
-        """End them, the last one first."""
+        """Close them in reverse order."""
         for one in reversed(self.members):
             await one.close()

@@ -1,4 +1,4 @@
-"""The model that tools ask in a session where no agent is at work."""
+"""The model for tools in a session without an agent."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ OpenModel = Callable[[str | None], Model]
 
 
 def make_model_opener(settings: Settings) -> OpenModel:
-    """How a model is opened by its name, with the key that the settings' helper prints."""
+    """The function that opens models, with the key helper of the settings."""
 
     def open_one(name: str | None) -> Model:
         from handaxe.models.factory import open_model
@@ -26,7 +26,7 @@ def make_model_opener(settings: Settings) -> OpenModel:
 
 
 class SessionModel(AgentAccess):
-    """The model that settings or keys name, opened when the first tool asks it."""
+    """The default model, opened when a tool first asks it."""
 
     def __init__(self, settings: Settings, services: ServiceGroup) -> None:
         self._name = settings.model
@@ -36,15 +36,14 @@ class SessionModel(AgentAccess):
 
     @property
     def model(self) -> Model:
-        """The model itself.
+        """The model.
 
-        Raises:
-            NoModel: none is named, or it cannot be opened.
+        Raises NoModel if none is configured or it cannot be opened.
         """
         return self._find(self._name)
 
     def read_conversation(self, call_ids: Sequence[str]) -> Conversation:  # noqa: ARG002
-        """Nothing was said."""
+        """There are no messages."""
         return Conversation()
 
     async def ask_model(self, question: ModelQuestion) -> str:

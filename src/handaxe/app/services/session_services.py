@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class SessionServices(ServiceGroup):
-    """The companions of one session, by name where the session itself needs them."""
+    """The services of one session."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class SessionServices(ServiceGroup):
 def _create_mcp_service(
     session_context: SessionContext, given: "McpArguments", *, is_strict: bool
 ) -> "McpService | None":
-    """The MCP servers; None where nothing could name one, so that nothing need be loaded."""
+    """The MCP service; None without configured servers, so that nothing is loaded."""
     configuration = session_context.configuration
     if not isinstance(cast("object", given), str | Mapping | Sequence | None):
-        raise SetupError(f"`mcp_servers` takes a table, a file, or several; {given!r} is none.")
+        raise SetupError(f"`mcp_servers` takes a table, a file, or several; got {given!r}.")
     is_named = given or isinstance(given, str) or configuration.settings.mcp_servers
     if not is_named and all(_is_absent(path) for path in list_server_files(configuration.root)):
         return None
@@ -79,12 +79,12 @@ def _is_absent(path: str) -> bool:
 
 
 START_S = 0.5
-"""How long nobody calls before it begins: calls that follow each other are not slowed down."""
+"""Idle seconds before it starts, so that it slows no calls down."""
 _COMMANDS = ("Bash", "Monitor")
 
 
 class SnapshotPrewarm(SessionService):
-    """Sees to it that the first command of a session waits for little."""
+    """Prepares the snapshot for the first command of a session."""
 
     def __init__(self, session_context: SessionContext, times_used: Callable[[], int]) -> None:
         self._session_context = session_context
@@ -95,26 +95,26 @@ class SnapshotPrewarm(SessionService):
         self._work: asyncio.Future[None] | None = None
 
     def open(self, catalog: Catalog) -> None:
-        """The session is in use: begin when it is not for a moment."""
+        """Start when the session is idle."""
         with suppress(RuntimeError):
-            # Without a running loop there is nobody to wait in.
+            # Without a running loop it cannot wait.
             self._wait(catalog)
 
     def leave(self) -> None:
-        """There is no need for it."""
+        """Cancel the preparation."""
         self._is_wanted = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     async def close(self) -> None:
-        """Begin nothing any more; what has begun ends with the undo record."""
+        """Stop; a started snapshot is closed with the undo record."""
         self.leave()
         if self._work is not None:
             await asyncio.wait([self._work])
 
     def begin_if_idle(self, catalog: Catalog) -> None:
-        """Begin, unless a call runs or came since the last look; then look again in a moment."""
+        """Start, unless a call runs or came since the last check; then check again later."""
         if self._session_context.is_busy() or self._times_used() != self._used_before:
             self._wait(catalog)
         elif catalog.can_offer(*_COMMANDS):
@@ -128,7 +128,7 @@ class SnapshotPrewarm(SessionService):
 
 
 class SessionState(SessionService):
-    """State objects of one session, as tools ask for them."""
+    """State objects of one session for tools."""
 
     def __init__(self, session_context: SessionContext, history: SessionHistory) -> None:
         self._session_context = session_context
@@ -141,7 +141,9 @@ class SessionState(SessionService):
         self._parent: SessionState | None = None
         shared = session_context.configuration.settings.task_list
         if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
-            raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
+            raise SetupError(
+                f"Invalid name of a task list {shared!r}. Use letters, digits, . _ and -."
+            )
         self._tasks_directory = get_tasks_directory(
             session_context.data_home, shared or session_context.session_id
         )
@@ -164,7 +166,7 @@ class SessionState(SessionService):
     def create_for_agent(
         self, session_context: SessionContext, history: SessionHistory
     ) -> "SessionState":
-        """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
+        """The state of a subagent; tasks and wakeups are shared."""
         own = SessionState(session_context, history)
         own.wakeups, own._skill_versions = self.wakeups, self._skill_versions
         own._parent = self._parent or self
@@ -212,7 +214,7 @@ class SessionState(SessionService):
         return ledger.paths()
 
     def _added(self) -> list[str]:
-        """Working directories that somebody added by hand; those of settings are for files only."""
+        """Working directories added by the user; those of settings are for files only."""
         named = {
             os.path.realpath(path) for path in self._session_context.configuration.directories()[0]
         }
@@ -266,7 +268,7 @@ class SessionState(SessionService):
 
 
 class HookedTaskList(TaskStore):
-    """A task list whose owner is asked before a task counts as made or as done."""
+    """A task list with hooks for created and completed tasks."""
 
     def __init__(self, tasks: TaskStore, context: Callable[[], HookContext]) -> None:
         self._tasks = tasks
@@ -275,7 +277,7 @@ class HookedTaskList(TaskStore):
     async def create(
         self, subject: str, description: str, active_form: str | None, metadata: dict[str, Any]
     ) -> Task:
-        """Add a task, unless a hook objects: then it is gone again."""
+        """Add a task; delete it again if a hook refuses it."""
         task = await self._tasks.create(subject, description, active_form, metadata)
         outcome = await fire_hooks(self._context(), "TaskCreated", **_describe_task(task))
         if outcome.blocked is not None:
@@ -284,7 +286,7 @@ class HookedTaskList(TaskStore):
         return task
 
     async def find(self, task_id: str) -> Task | None:
-        """One task, or None if there is none of that id."""
+        """The task of this id, or None."""
         return await self._tasks.find(task_id)
 
     async def all(self) -> tuple[Task, ...]:
@@ -292,7 +294,7 @@ class HookedTaskList(TaskStore):
         return await self._tasks.all()
 
     async def change(self, task_id: str, change: TaskChange) -> tuple[Task, Task]:
-        """Change a task; a hook may object that it is not done yet."""
+        """Change a task; a hook may refuse its completion."""
         if change.status == "completed":
             task = await self._tasks.find(task_id)
             if task is not None and task.status != "completed":

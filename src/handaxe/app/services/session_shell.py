@@ -1,4 +1,4 @@
-"""The shell of one session and its sandbox, both built when the first command comes."""
+"""The shell of one session and its sandbox, built with the first command."""
 
 import os
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from handaxe.shell.sandbox.confiner import LocalConfiner
 
 SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
-"""By these a command knows which session it runs for."""
+"""Variables with the session id for commands."""
 
 
 class SessionConfiner(Confiner):
-    """The session's sandbox, built when somebody asks for it."""
+    """The session's sandbox, built on first use."""
 
     def __init__(self, session_context: SessionContext) -> None:
         self._session_context = session_context
@@ -37,11 +37,11 @@ class SessionConfiner(Confiner):
 
     @property
     def level(self) -> ConfinementLevel:
-        """What holds for programs that are confined."""
+        """The policy for confined programs."""
         return self._confiner().level
 
     def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
-        """Whether this command would run inside."""
+        """Whether this command would run in the sandbox."""
         if not self._session_context.configuration.settings.sandbox.enabled:
             return False
         return self._confiner().is_confining(command, unconfined=unconfined)
@@ -53,7 +53,7 @@ class SessionConfiner(Confiner):
         return self._confiner().get_readable_files()
 
     def explain_closed_host(self, host: str) -> str | None:
-        """Why nothing that is started here may connect to a host."""
+        """Why no program may connect to a host, or None."""
         if not self._session_context.configuration.settings.sandbox.enabled:
             return None
         return self._confiner().explain_closed_host(host)
@@ -67,7 +67,7 @@ class SessionConfiner(Confiner):
         unconfined: bool = False,
         command: str | None = None,
     ) -> ConfinedCommand:
-        """How to start `argv`; without a sandbox just so."""
+        """The command line for `argv`; unchanged without a sandbox."""
         if not self._session_context.configuration.settings.sandbox.enabled:
             plain = ConfinedCommand(argv=argv, env=env, is_confined=False)
             if self._session_context.recovered:
@@ -78,7 +78,7 @@ class SessionConfiner(Confiner):
         )
 
     def close(self) -> None:
-        """Take away what the sandbox left on disk."""
+        """Remove files that the sandbox left on disk."""
         if self._made is not None:
             self._made.close()
 
@@ -91,7 +91,7 @@ class SessionConfiner(Confiner):
 
 
 class SessionShell(Shell):
-    """A shell that is built when the first command comes."""
+    """A shell that is built with the first command."""
 
     def __init__(self, session_context: SessionContext, confiner: Confiner | None) -> None:
         self._session_context = session_context
@@ -99,10 +99,10 @@ class SessionShell(Shell):
         self._shell: Shell | None = None
 
     def get_ready(self) -> None:
-        """A command is coming soon; where none can run, it is the command that says so."""
+        """Prepare for a command; errors are left to the command itself."""
         with suppress(SetupError):
             self._get_shell().get_ready()
-        # What reads commands is large; it is loaded while another process starts.
+        # Load the large command analysis while another process starts.
         import_module("handaxe.shell.analysis")
 
     async def start(self, command: ShellCommand) -> RunningCommand:
@@ -114,12 +114,12 @@ class SessionShell(Shell):
         return await self._get_shell().start(command)
 
     async def get_environment(self, cwd: str) -> Mapping[str, str]:
-        """The variables that commands in a directory find."""
+        """The environment of commands in a directory."""
         left = await self._session_context.pipeline_context().hooks.get_command_variables()
         return {**await self._get_shell().get_environment(cwd), **left}
 
     async def seek(self, program: str, cwd: str) -> str:
-        """Look again for a program that a command did not find."""
+        """Search again for a program that a command did not find."""
         return await self._get_shell().seek(program, cwd)
 
     @property
@@ -128,7 +128,7 @@ class SessionShell(Shell):
         return self._get_shell().removed_variables
 
     async def close(self) -> None:
-        """End what was started, if anything was."""
+        """Stop the shell, if it started."""
         closing = getattr(self._shell, "close", None)
         if closing is not None:
             await closing()
@@ -157,13 +157,13 @@ def open_local_shell(session_context: SessionContext, confiner: Confiner | None)
 
 
 class SessionPreviews(CommandPreviews):
-    """Previews of commands; what makes them is loaded with the first one."""
+    """Previews of commands, loaded on first use."""
 
     def __init__(self, session_context: SessionContext) -> None:
         self._session_context = session_context
 
     async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
-        """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
+        """Run the preview; a `ToolFault` if this machine cannot isolate its changes."""
         from handaxe.shell.exec.dry_run import OverlayPreviews
 
         roots = self._session_context.workdir.roots
@@ -175,7 +175,7 @@ class SessionPreviews(CommandPreviews):
         return await previews.preview(command, timeout_s)
 
     def _environment(self) -> dict[str, str]:
-        """What commands find, except what hooks left."""
+        """The environment of commands, without variables from hooks."""
         from handaxe.shell.exec.environment.command_environment import build_environment_filter
 
         session_id = self._session_context.session_id
@@ -184,12 +184,12 @@ class SessionPreviews(CommandPreviews):
         return env_filter.environment(os.environ)
 
     def _hidden(self) -> tuple[str, ...]:
-        """What the sandbox hides is hidden from a trial too."""
+        """The paths that the sandbox hides."""
         confiner = self._confiner()
         return () if confiner is None else confiner.hidden()
 
     def _view(self) -> list[str] | None:
-        """What the sandbox does not show a trial does not see either."""
+        """The paths that the sandbox shows, if it shows only some."""
         confiner = self._confiner()
         return None if confiner is None else confiner.build_closed_view()
 

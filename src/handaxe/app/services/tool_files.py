@@ -1,6 +1,6 @@
-"""Own tools from Python files, modules and the entry points of installed packages.
+"""Own tools from Python files, modules and entry points of installed packages.
 
-What is loaded here is code that the user named, or that the user installed.
+The user named or installed this code.
 """
 
 import importlib
@@ -45,10 +45,10 @@ def load_installed_tools() -> tuple[list[AnyTool], list[str]]:
         try:
             found = sort_tools(_load_named(point.module, point.attr, point.value))[1]
         except SetupError as error:
-            problems.append(f"Tools of {package} are left out: {error}")
+            problems.append(f"Tools of {package} are ignored: {error}")
             continue
         problems += [
-            f"The tool {tool.name!r} of {package} is left out: "
+            f"The tool {tool.name!r} of {package} is ignored: "
             "another installed package has a tool of that name."
             for tool in found
             if tools.setdefault(tool.name, tool) is not tool
@@ -70,7 +70,7 @@ def _load_named(module: str, name: str, source: str) -> list[AnyTool]:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise SetupError(f"{path}: there is no such file.")
-    # Its neighbours can be imported, as if it were run; nothing installed gives way to them.
+    # Let it import modules of its directory, after installed ones.
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     is_free = path.stem.isidentifier() and path.stem not in sys.modules
@@ -89,9 +89,9 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _run_foreign(load: Callable[[], T], source: str) -> T:
-    """What `load` gives; whatever the code of somebody else raises is told in one sentence."""
+    """The result of `load`; any exception becomes one sentence."""
     try:
-        # Standard output belongs to results and to protocols.
+        # Standard output is for results and protocols.
         with redirect_stdout(sys.stderr):
             return load()
     except (KeyboardInterrupt, GeneratorExit):
@@ -103,7 +103,7 @@ def _run_foreign(load: Callable[[], T], source: str) -> T:
 
 
 def _describe_line(error: BaseException, path: str) -> str:
-    """The line of the file itself that failed, where it is known."""
+    """The failing line of the file, if known."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == path]
     if isinstance(error, SyntaxError) and error.filename == path:
@@ -112,7 +112,7 @@ def _describe_line(error: BaseException, path: str) -> str:
 
 
 def _collect_tools(found: object, source: str) -> list[AnyTool]:
-    """The tools that a module, a list or a single value stands for."""
+    """The tools of a module, a list or a single value."""
     if isinstance(found, ModuleType):
         tools = _list_module_tools(found, source)
         if not tools:
@@ -126,7 +126,7 @@ def _collect_tools(found: object, source: str) -> list[AnyTool]:
 
 
 def _list_module_tools(module: ModuleType, source: str) -> list[AnyTool]:
-    """What `__all__` names, or else the public tools that the module makes or defines."""
+    """The values in `__all__`, or the public tools that the module defines."""
     listed: object = getattr(module, "__all__", None)
     names = (
         [name for name in vars(module) if not name.startswith("_")]
@@ -135,7 +135,7 @@ def _list_module_tools(module: ModuleType, source: str) -> list[AnyTool]:
     )
     values: list[Any] = [getattr(module, name, None) for name in names]
     objects: dict[int, AnyTool] = {id(one): one for one in values if _is_tool(one)}
-    # An object that the module made of a class is meant, and not a second one.
+    # Prefer an object that the module made of a class.
     made = {type(tool) for tool in objects.values()}
     kinds: dict[type[AnyTool], None] = dict.fromkeys(filter(_is_tool_class, values))
     kinds = {
@@ -152,7 +152,7 @@ def _read_listed_names(module: ModuleType, listed: object, source: str) -> list[
         raise SetupError(f"`__all__` of {source} is a list of names, not {listed!r:.100}.")
     known = [str(name) for name in names]
     if missing := [name for name in known if not hasattr(module, name)]:
-        raise SetupError(f"`__all__` of {source} names what is not there: {', '.join(missing)}.")
+        raise SetupError(f"`__all__` of {source} has undefined names: {', '.join(missing)}.")
     return known
 
 
@@ -161,7 +161,7 @@ def _is_tool(value: object) -> bool:
 
 
 def _is_tool_class(value: Any) -> bool:  # noqa: ANN401 - any value of a module
-    """Whether it is a class that can be called, and no base for others."""
+    """Whether it is a concrete tool class."""
     is_tool = isinstance(value, type) and issubclass(value, Tool)
     return is_tool and any("call" in kind.__dict__ for kind in value.__mro__ if kind is not Tool)
 

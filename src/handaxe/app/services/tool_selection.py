@@ -16,10 +16,10 @@ from handaxe.contract.tool import Tool
 from handaxe.tools import BUILTIN, build_loaders
 
 SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
-"""Set to 1, true, yes or on, they choose the preset `simple` where no tools are named."""
+"""Variables that choose the preset `simple` if no tools are named."""
 
 ENTRY_POINT_GROUP = "handaxe.tools"
-"""Under this name installed packages tell of their tools."""
+"""The entry point group of installed tools."""
 
 OwnTool = Tool[Any] | type[Tool[Any]]
 Tools = str | Iterable[str | OwnTool] | None
@@ -28,7 +28,7 @@ Tools = str | Iterable[str | OwnTool] | None
 def build_catalog(
     tools: object, ports: Collection[type[Any]], hides: Callable[[], Callable[[str], bool]]
 ) -> Catalog:
-    """The tools of a session; a built-in one wins over an own one unless that replaces it."""
+    """The tools of a session; a built-in one comes before an own one that does not replace it."""
     given, own = sort_tools(tools)
     names = None if given is None else _resolve_names(given)
     doubles = {tool.name: tool for tool in own if tool.name in BUILTIN}
@@ -53,9 +53,9 @@ def build_catalog(
 
 
 def has_installed_tools() -> bool:
-    """Whether an installed package tells of tools; nothing is loaded to know it.
+    """Whether an installed package has tools, found without loading it.
 
-    A directory that is on the path for another reason, such as a project's, does not count.
+    Directories on the path for other reasons, such as a project's, do not count.
     """
     header = f"[{ENTRY_POINT_GROUP}]".encode()
     for directory in sys.path:
@@ -79,17 +79,17 @@ def has_installed_tools() -> bool:
 
 
 def _explain_selection(given: str | list[str] | None) -> str:
-    """What leaves out a built-in tool that was not selected."""
+    """The reason why a built-in tool is not selected."""
     variables = [name for name in SIMPLE_VARIABLES if is_env_true(name)] if given else []
     if given is None or (given == "simple" and variables):
-        return f"The variable {[*variables, TASKS_VARIABLE][0]} leaves it out."
-    return "The selection of tools (`--tools`, `--bare`, `tools=`) leaves it out."
+        return f"The variable {[*variables, TASKS_VARIABLE][0]} excludes it."
+    return "The selection of tools (`--tools`, `--bare`, `tools=`) excludes it."
 
 
 def _explain_missing(
     selected: Collection[str], catalog: Catalog, selection: str, name: str
 ) -> str | None:
-    """Why a tool is not there, so that nobody looks for it under another name."""
+    """Why a tool is missing, so that the model does not try other names."""
     for tool in catalog.own_tools:
         if tool.name == name:
             from handaxe.app.services.own_tool_ports import explain_not_offered
@@ -104,12 +104,12 @@ def _explain_missing(
 
 
 def _resolve_names(given: str | list[str]) -> list[str]:
-    """Each name on its own, and those that tools had before as they are today."""
+    """Single names, with former names replaced by current ones."""
     texts = [given] if isinstance(given, str) else given
     names = [name for text in texts for name in text.replace(",", " ").split()]
     if all(name in BUILTIN or name in PRESETS for name in names):
         return names
-    # Only a tool itself knows its old names, and few are asked for by them.
+    # Aliases need the tool itself, and few requests use them.
     today = {alias: name for name, load in build_loaders().items() for alias in load().aliases}
     return [today.get(name, name) for name in names]
 
@@ -119,13 +119,13 @@ def _return_tool(tool: Tool[Any]) -> Tool[Any]:
 
 
 def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
-    """The names that select built-in tools, and the own tools that are added."""
+    """The names of built-in tools, and the own tools to add."""
     is_simple = any(is_env_true(name) for name in SIMPLE_VARIABLES)
     unless_named = "simple" if is_simple else None
     if tools is None or isinstance(tools, str):
         return (unless_named if tools is None else tools), []
     if not isinstance(tools, Iterable):
-        raise SetupError(f"`tools` takes a preset, names, or tools; {tools!r} is none of these.")
+        raise SetupError(f"`tools` must be a preset, names or tools; got {tools!r}.")
     names: list[str] = []
     own: list[Tool[Any]] = []
     for item in cast("Iterable[object]", tools):
@@ -137,7 +137,7 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
             own.append(_validate_tool(cast("type[Tool[Any]]", item)()))
         else:
             raise SetupError(
-                f"{item!r} is not a tool: give a name, a Tool, or a function with @handaxe.tool."
+                f"{item!r} is not a tool. Give a name, a Tool, or a function with @handaxe.tool."
             )
     own_names = [tool.name for tool in own]
     if len(set(own_names)) != len(own_names):
@@ -149,7 +149,7 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
 
 
 def _validate_tool(tool: Tool[Any]) -> Tool[Any]:
-    """The tool, if it says what it is and what its input is."""
+    """The tool, after checking its prompt and schema."""
     from handaxe.schema.tool_schema import build_input_schema
 
     name = type(tool).__name__
@@ -159,15 +159,15 @@ def _validate_tool(tool: Tool[Any]) -> Tool[Any]:
         raise SetupError(f"The input of {name} has no schema: {error}.") from None
     if not is_object:
         wanted = f"class {name}(Tool[MyArgs]), with MyArgs a subclass of ToolArgs"
-        raise SetupError(f"The input of {name} is not an object of named fields: {wanted}.")
+        raise SetupError(f"The input of {name} must be an object with named fields: {wanted}.")
     try:
         told = cast("object", tool.prompt())
         msgspec.json.encode(tool.input_examples)
     except Exception as error:
         what = f"{type(error).__name__}: {describe_error(error)}"
-        raise SetupError(f"What {name} tells a model cannot be had: {what}.") from error
+        raise SetupError(f"The prompt or an example of {name} failed: {what}.") from error
     if not isinstance(told, str):
-        raise SetupError(f"`prompt` of {name} gives a text, not {told!r}.")
+        raise SetupError(f"`prompt` of {name} must return a string; got {told!r}.")
     return tool
 
 
@@ -182,7 +182,7 @@ _OTHER_NAMES = {"readonly": "read-only"}
 
 
 def select_tools(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozenset[str]:
-    """The names that presets and names stand for, together; an unknown name is a start error."""
+    """The names of all presets and names; an unknown name is an error."""
     if wanted is None:
         return frozenset(known)
     names = wanted.replace(",", " ").split() if isinstance(wanted, str) else wanted

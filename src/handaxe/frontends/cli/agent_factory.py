@@ -1,4 +1,4 @@
-"""The agent that the options describe: its session, its model, its limits."""
+"""The agent that the options describe: session, model and limits."""
 
 import argparse
 import math
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 
 class ConversationNotFound(SetupError):
-    """The conversation to go on with is not there."""
+    """The conversation to continue does not exist."""
 
 
 class AgentFactory:
-    """Opens the agent once, when it is clear what the other end brings along."""
+    """Opens the agent once the options of the client are known."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -80,11 +80,11 @@ class AgentFactory:
         self._open_model: OpenModel = open_model
         self.prices = read_prices(arguments.prices)
         self.wait_s = read_background_wait(arguments.background_wait, os.environ)
-        """How long the end of a run waits for agents in the background, and for commands."""
+        """Seconds to wait at the end of a run for background agents, and for commands."""
         self.permission_tool = _open_permission_tool(arguments.permission_prompt_tool)
-        """Who is asked where the other end brings nobody."""
+        """The tool that answers permission questions if the client does not."""
         self.defers_calls = True
-        """Whether a run ends where a hook puts a call off."""
+        """Whether a run ends when a hook defers a call."""
         self.waits_for_servers = False
         """Whether the first answer waits for all MCP servers."""
 
@@ -123,7 +123,7 @@ class AgentFactory:
         return agent
 
     def open_session(self, brought: ClientOptions) -> Session:
-        """The session alone, for what needs no model."""
+        """The session without an agent, for work that needs no model."""
         arguments = self._arguments
         warn(f"{name} has no effect here." for name in list_ignored_options(arguments))
         warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
@@ -147,7 +147,7 @@ class AgentFactory:
         return session
 
     def _start(self, source: str | None) -> SessionStart | None:
-        """How the session begins, where that is not what its past says."""
+        """The source of SessionStart, unless the session's past decides it."""
         arguments = self._arguments
         is_asked = arguments.init or arguments.init_only
         setup: Setup | None = "init" if is_asked else None
@@ -160,7 +160,7 @@ class AgentFactory:
         return None if source is None else SessionStart(source, setup)
 
     def model(self, name: str | None) -> Model:
-        """The model of this name, or the one that was chosen at the start."""
+        """The model of this name, or the default model."""
         first = self._open_model(name or self._default_model)
         others = (self._arguments.fallback_model or "").replace(",", " ").split()
         if not others:
@@ -174,7 +174,7 @@ class AgentFactory:
         return _find_session(self._home, wanted)
 
     def clean_up(self) -> None:
-        """Leave nothing behind of a run that is not to be kept."""
+        """Remove the worktree and the temporary data of the run."""
         if self._checkout is not None:
             self._checkout.close()
         if self._temporary is not None:
@@ -191,7 +191,7 @@ class AgentFactory:
         return self._temporary
 
     def _load_kept_messages(self, session_id: str) -> "tuple[Message, ...] | None":
-        """What is left of a conversation that goes on from an earlier message."""
+        """The messages that remain when a conversation continues from an earlier message."""
         at: str | None = self._arguments.resume_session_at
         if at is None:
             return None
@@ -211,7 +211,7 @@ class AgentFactory:
         return next((talk.session_id for talk in found), None)
 
     def _session_id(self) -> str | None:
-        """The session to work in: a new one, an old one, or a copy of an old one."""
+        """The id of the session: a new one, an old one or a copy of an old one."""
         arguments = self._arguments
         wanted: str | None = arguments.resume or None
         if arguments.continue_ and wanted is None:
@@ -219,7 +219,9 @@ class AgentFactory:
             if wanted is None:
                 raise ConversationNotFound("There is no conversation in this project to continue.")
         elif arguments.resume is not None and wanted is None:
-            raise SetupError("--resume needs the id of a session here; `handaxe sessions` lists.")
+            raise SetupError(
+                "--resume needs the id or name of a session. `handaxe sessions` lists them."
+            )
         if wanted is None:
             return arguments.session_id
         wanted = _find_session(find_data_home(), wanted)
@@ -242,7 +244,7 @@ def _find_session(home: Path, wanted: str) -> str:
 
 
 def _create_worktree(arguments: argparse.Namespace) -> "RunWorktree | None":
-    """A worktree for this run, if one is wanted; the run's root from now on."""
+    """Make the worktree of --worktree and use it as the root."""
     if arguments.worktree is None:
         return None
     from handaxe.frontends.cli.worktree_option import RunWorktree
@@ -253,12 +255,12 @@ def _create_worktree(arguments: argparse.Namespace) -> "RunWorktree | None":
 
 
 def _open_permission_tool(name: str | None) -> "PermissionPromptTool | None":
-    """The tool of an MCP server that answers permission questions, if one is named."""
+    """The MCP tool that answers permission questions, if one is named."""
     if name is None or name == "stdio":
         return None
     if not re.fullmatch(r"mcp__.+?__.+", name):
         raise SetupError(
-            f"--permission-prompt-tool wants mcp__SERVER__TOOL or stdio, not {name!r}."
+            f"--permission-prompt-tool must be mcp__SERVER__TOOL or stdio; got {name!r}."
         )
     from handaxe.app.agent_setup.permission_prompt_tool import PermissionPromptTool
 
@@ -266,10 +268,10 @@ def _open_permission_tool(name: str | None) -> "PermissionPromptTool | None":
 
 
 def _check_limits(arguments: argparse.Namespace) -> None:
-    """`Agent` checks them as well, by its own names for them."""
+    """Check limits under the names of their options."""
     for name in ("max_turns", "max_total_tokens"):
         if (count := getattr(arguments, name)) is not None and count < 1:
-            raise SetupError(f"--{name.replace('_', '-')} has to be at least 1.")
+            raise SetupError(f"--{name.replace('_', '-')} must be at least 1.")
     spent = arguments.max_budget_usd
     if spent is not None and not 0 < spent < math.inf:
-        raise SetupError("--max-budget-usd has to be a number above 0.")
+        raise SetupError("--max-budget-usd must be a number above 0.")

@@ -12,7 +12,7 @@ from handaxe.permission.prompts import OnAsk
 WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
 _AGENTS_S = 600.0
 _COMMANDS_S = 120.0
-"""As long as a command may take in the foreground; a server would hold the run for ever."""
+"""The foreground limit of a command; a server would block the run forever."""
 
 _SILENT = {"allow_dangerously_skip_permissions", "thinking"}
 
@@ -26,23 +26,23 @@ def list_ignored_options(arguments: argparse.Namespace) -> list[str]:
 
 
 async def _defer_question(_request: PermissionRequest) -> Defer:
-    """Whoever started the run answers when it has ended."""
+    """Defer the question: the program that started the run answers later."""
     return Defer()
 
 
 def choose_on_ask(arguments: argparse.Namespace) -> OnAsk | None:
-    """Who answers permission questions where nobody else does."""
+    """The callback for permission questions that nothing else answers."""
     return _defer_question if arguments.defer_permissions else None
 
 
 def parse_answers(given: Sequence[str]) -> dict[str, Allow | Deny]:
-    """What `--answer` says, by the ids of the calls."""
+    """The answers of `--answer` by call id."""
     answers: dict[str, Allow | Deny] = {}
     for text in given:
         call_id, _, word = text.partition("=")
         verdict, _, reason = word.partition(":")
         if not call_id or verdict not in {"allow", "deny"} or call_id in answers:
-            what = "names a call twice" if call_id in answers else "is no answer"
+            what = "names a call twice" if call_id in answers else "is not an answer"
             raise SetupError(f"--answer {text!r} {what}. Say CALL_ID=allow or CALL_ID=deny:WHY.")
         kind = Allow if verdict == "allow" else Deny
         answers[call_id] = kind(reason.strip(), by="user")
@@ -50,17 +50,17 @@ def parse_answers(given: Sequence[str]) -> dict[str, Allow | Deny]:
 
 
 def is_headless(arguments: argparse.Namespace) -> bool:
-    """Whether nobody sits at a terminal for this."""
+    """Whether the run has no user at a terminal."""
     streams = arguments.input_format == arguments.output_format == "stream-json"
     alone = arguments.rewind_files or arguments.init_only
     return bool(arguments.print or streams or alone)
 
 
 def read_background_wait(given_s: float | None, env: Mapping[str, str]) -> tuple[float, float]:
-    """How many seconds a run waits for agents, and for commands; 0 in the variable is for ever."""
+    """The seconds a run waits for agents, and for commands; 0 in the variable means no limit."""
     if given_s is not None:
         if not given_s >= 0:
-            raise SetupError("--background-wait takes seconds: 0 or more, or inf.")
+            raise SetupError("--background-wait must be 0 or more seconds, or inf.")
         return given_s, given_s
     given_ms = env.get(WAIT_VARIABLE, "")
     if not given_ms.strip().isdecimal():

@@ -8,7 +8,7 @@ from handaxe.storage.home import explain_temporary_home, find_data_home
 
 
 def open_data_home() -> Path:
-    """Where handaxe keeps its files; says so where they will not last."""
+    """The data directory; prints a notice if it is temporary."""
     home = find_data_home()
     if (unsteady := explain_temporary_home(home)) is not None:
         _print_once(unsteady)

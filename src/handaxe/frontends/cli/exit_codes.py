@@ -20,10 +20,10 @@ _REFUSALS = frozenset(
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM), or its terminal is gone (SIGHUP).
+    """The process must end: SIGTERM, or SIGHUP for a lost terminal.
 
-    It can be raised anywhere, so it is of the kind that ends an event loop and that nobody takes
-    for a mistake of the code it interrupts.
+    It can be raised anywhere, so it is a KeyboardInterrupt: it ends an event loop, and `except
+    Exception` does not catch it.
     """
 
     def __init__(self, code: int = TERMINATED) -> None:
@@ -39,5 +39,5 @@ def compute_exit_code(results: "Iterable[ToolResult]") -> int:
 
 
 def is_refused(result: "ToolResult") -> bool:
-    """Whether permission, a hook or a boundary kept a call from being run."""
+    """Whether permission, a hook or a limit prevented the call."""
     return not result.ok and result.code in _REFUSALS

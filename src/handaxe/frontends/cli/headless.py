@@ -1,4 +1,4 @@
-"""`handaxe -p`: one prompt, one answer; or a whole conversation with a program."""
+"""`handaxe -p`: one prompt and its answer, or a conversation with a program."""
 
 import argparse
 import asyncio
@@ -64,7 +64,7 @@ _GO_ON = "Continue from where you left off."
 
 
 def run_headless(arguments: argparse.Namespace) -> int:
-    """Do it; the exit code."""
+    """Run without a terminal; the exit code."""
     _check_options(arguments)
     try:
         opener = AgentFactory(arguments)
@@ -86,7 +86,7 @@ def run_headless(arguments: argparse.Namespace) -> int:
 
 
 class _RunSignals:
-    """What ends a run from outside: the first signal asks it to stop, a second one makes it."""
+    """Signals of a run: the first one asks it to stop, the second one cancels it."""
 
     def __init__(self) -> None:
         self.code: int | None = None
@@ -127,7 +127,7 @@ async def _serve_stream(
     arguments: argparse.Namespace, opener: AgentFactory, ending: _RunSignals
 ) -> int:
     """Serve a program until it closes its side."""
-    # A program goes on talking; what ends in the background begins a turn of its own.
+    # The program may send more input; background work starts turns of its own.
     serving = msgspec.structs.replace(
         _build_serve_options(arguments, opener), background_wait_s=opener.wait_s
     )
@@ -143,23 +143,20 @@ async def _serve_stream(
 
 
 async def _rewind(opener: AgentFactory, message_id: str) -> int:
-    """Put files back to how they were when a message was said."""
+    """Restore files to their state at a message."""
     session = opener.open_session(ClientOptions())
     try:
         told = await rewind_files(session, message_id)
     finally:
         await session.close()
     changed = told["filesChanged"]
-    print_status(f"{format_count(len(changed), 'file')} put back" + (":" if changed else "."))
+    print_status(f"{format_count(len(changed), 'file')} restored" + (":" if changed else "."))
     write_out("".join(f"{to_visible_text(path)}\n" for path in changed))
     return DONE
 
 
 async def _run_setup_hooks(opener: AgentFactory, *, verbose: bool) -> int:
-    """Let hooks prepare the project; nobody is asked anything, and no model is needed.
-
-    There is nothing else to do, so a hook that failed is a run that failed.
-    """
+    """Run the Setup and SessionStart hooks; fail if one of them fails."""
     session = opener.open_session(ClientOptions())
     failures: list[str] = []
 
@@ -188,7 +185,7 @@ async def _run_setup_hooks(opener: AgentFactory, *, verbose: bool) -> int:
 async def _answer_prompt(
     arguments: argparse.Namespace, opener: AgentFactory, prompt: str | None, ending: _RunSignals
 ) -> int:
-    """Answer one prompt, in the format that was asked for."""
+    """Answer one prompt in the chosen format."""
     agent = opener.open(ClientOptions())
     ending.suspend, ending.interrupt = agent.suspend, agent.interrupt
     codec = build_codec(agent, _build_serve_options(arguments, opener))
@@ -230,12 +227,12 @@ async def _answer_prompt(
 
 
 def _tell_unfinished(agent: Agent) -> None:
-    """Name what ends now although it works on."""
+    """Name background work that is stopped now."""
     running = agent.session.jobs.running()
     if running:
         named = ", ".join(repr(job.description or job.command or job.job_id) for job in running)
-        how = "--background-wait SECONDS waits longer."
-        print_status(f"Background work is stopped with this run: {to_visible_text(named)}. {how}")
+        how = "Use --background-wait SECONDS to wait longer."
+        print_status(f"Stopped background work: {to_visible_text(named)}. {how}")
 
 
 async def _suggest(agent: Agent, final: RunFinished | None, teller: TextOutput) -> None:
@@ -246,7 +243,7 @@ async def _suggest(agent: Agent, final: RunFinished | None, teller: TextOutput) 
 
 
 def _print_events(done: list[AgentEvent], teller: TextOutput) -> int:
-    """Tell of a prompt that never reached the model; the exit code."""
+    """Print the events of a prompt that did not reach the model; the exit code."""
     for event in done:
         teller.event(event)
     last = done[-1]
@@ -256,7 +253,7 @@ def _print_events(done: list[AgentEvent], teller: TextOutput) -> int:
 async def _collect_prompts(
     agent: Agent, prompt: str | None, teller: TextOutput
 ) -> list[str | None]:
-    """What is said to the agent: first what a hook at the start wants said, then the prompt."""
+    """The prompts: first that of a SessionStart hook, then the user's."""
     stop = agent.session.subscribe(teller.handle_hook_event)
     first = await agent.begin()
     await asyncio.sleep(0)
@@ -270,7 +267,7 @@ async def _collect_prompts(
 async def _expand_prompt(agent: Agent, prompt: str | None) -> str | None:
     if prompt is None:
         if not agent.messages:
-            raise SetupError("There is nothing to go on with. Say what to do: -p PROMPT.")
+            raise SetupError("There is nothing to continue. Give a prompt: -p PROMPT.")
         return None
     try:
         return await expand_prompt(agent.session, prompt)
@@ -279,13 +276,13 @@ async def _expand_prompt(agent: Agent, prompt: str | None) -> str | None:
 
 
 class _Refusals:
-    """Whether a call was refused, for an exit code that tells the truth."""
+    """Whether a call was refused, for the exit code."""
 
     def __init__(self) -> None:
         self._were_refused = self._have_run = False
 
     def count(self, event: AgentEvent) -> None:
-        """Take note of a result, of a sub-agent's as well."""
+        """Count a result, also of a subagent."""
         while isinstance(event, FromAgent):
             event = event.event
         if not isinstance(event, ToolAnswered):
@@ -293,11 +290,11 @@ class _Refusals:
         if not is_refused(event.result):
             self._have_run = True
         elif event.result.tool != _PLANNED or not self._have_run:
-            # Looking around and coming to a plan is all that plan mode is for.
+            # In plan mode a refused plan after other calls is the expected end.
             self._were_refused = True
 
     def exit_code(self, final: RunFinished | None) -> int:
-        """3 where a call or the prompt was refused or waits for an answer; an error comes first."""
+        """3 if a call or the prompt was refused or waits for an answer; 1 after an error."""
         unsent = ("prompt_blocked", "permission_pending")
         if final is None or (final.is_error and final.terminal_reason not in unsent):
             return FAILED
@@ -325,23 +322,25 @@ def _build_serve_options(arguments: argparse.Namespace, opener: AgentFactory) ->
 
 
 def _read_resume_prompt() -> str:
-    """What an agent is told that was ended from outside in the middle of a turn."""
+    """The prompt for an agent that was stopped in the middle of a turn."""
     return os.environ.get("CLAUDE_CODE_RESUME_PROMPT", "").strip() or _GO_ON
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Refuse combinations that could only disappoint."""
+    """Refuse combinations of options that make no sense."""
     is_stream = arguments.input_format == "stream-json"
     if is_stream and arguments.output_format != "stream-json":
         raise SetupError("--input-format stream-json needs --output-format stream-json.")
     if is_stream and arguments.prompt:
-        raise SetupError("With --input-format stream-json the prompt comes on standard input.")
+        raise SetupError("With --input-format stream-json, send the prompt on standard input.")
     is_resumed = arguments.continue_ or arguments.resume is not None
     for name in ("resume_session_at", "rewind_files"):
         if getattr(arguments, name) is not None and not is_resumed:
             raise SetupError(f"--{name.replace('_', '-')} needs --resume or --continue.")
     if parse_answers(arguments.answer) and (not is_resumed or is_stream):
-        raise SetupError("--answer needs --resume or --continue, and a prompt as text or none.")
+        raise SetupError(
+            "--answer needs --resume or --continue, and no --input-format stream-json."
+        )
     if arguments.resume_drops_turn is not None and arguments.resume_session_at is None:
         raise SetupError("--resume-drops-turn needs --resume-session-at.")
     tool = arguments.permission_prompt_tool
@@ -352,7 +351,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _read_prompt(arguments: argparse.Namespace) -> str | None:
-    """The argument and what is piped in; None goes on with an old conversation."""
+    """The prompt from the arguments and standard input; None continues a conversation."""
     words = " ".join(arguments.prompt).strip()
     piped = _read_stdin(wait=not words).strip()
     prompt = "\n\n".join(part for part in (words, piped) if part)
@@ -360,11 +359,11 @@ def _read_prompt(arguments: argparse.Namespace) -> str | None:
         return prompt
     if arguments.resume is not None or arguments.continue_ or _has_start_hook(arguments):
         return None
-    raise SetupError("Say what to do: `handaxe -p PROMPT`, or pipe the prompt in.")
+    raise SetupError("Give a prompt: `handaxe -p PROMPT`, or pipe it in.")
 
 
 def _has_start_hook(arguments: argparse.Namespace) -> bool:
-    """Whether a hook at the start may have the first words."""
+    """Whether a SessionStart hook may give the first prompt."""
     configuration = open_configuration(
         os.path.realpath(arguments.root),
         home=find_data_home(),
@@ -376,7 +375,7 @@ def _has_start_hook(arguments: argparse.Namespace) -> bool:
 
 
 def _read_stdin(*, wait: bool) -> str:
-    """What stands on standard input; a pipe that stays silent beside a prompt is not waited for."""
+    """Read standard input; if there is a prompt, do not wait for a silent pipe."""
     try:
         fd = sys.stdin.fileno()
         kind = os.fstat(fd).st_mode
@@ -387,15 +386,15 @@ def _read_stdin(*, wait: bool) -> str:
     if not wait and not stat.S_ISREG(kind):
         ready, _, _ = select.select([fd], [], [], _PATIENCE_S)
         if not ready:
-            print_status("nothing came on standard input; going on without it.")
+            print_status("No input on stdin; continuing without it.")
             return ""
     data = bytearray()
     for piece in read_chunks(fd):
         data += piece
         if len(data) > MAX_INPUT_BYTES:
-            raise SetupError("More than 10 MB on standard input. Put it into a file instead.")
+            raise SetupError("Standard input has more than 10 MB. Put it into a file instead.")
     try:
-        # Files and commands speak here, never the runtime.
+        # Piped text comes from files and commands; it must not imitate messages of the runtime.
         return neutralize(data.decode())
     except UnicodeDecodeError:
-        raise SetupError("What came on standard input is not UTF-8 text.") from None
+        raise SetupError("Standard input is not UTF-8 text.") from None

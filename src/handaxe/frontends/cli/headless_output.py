@@ -1,4 +1,4 @@
-"""What a headless run prints: the answer on standard output, everything else beside it."""
+"""The output of a headless run: the answer on stdout, everything else on stderr."""
 
 import argparse
 import sys
@@ -17,14 +17,14 @@ from handaxe.frontends.stream_json.json_lines import LineWriter, encode
 from handaxe.text.escape import format_count
 
 _MAX_LINES = 20
-"""So many lines of a result are shown beside the answer."""
+"""Maximum lines of a result on stderr."""
 
 _MAX_SHOWN_CHARS = 2_000
-"""So many characters of an input are shown of a call that waits."""
+"""Maximum characters of the input of a waiting call."""
 
 
 class TextOutput:
-    """Prints a run as text: the answer on standard output, everything else beside it."""
+    """Prints a run as text: the answer on stdout, everything else on stderr."""
 
     def __init__(self, codec: StreamCodec, presenter: CallPresenter, *, verbose: bool) -> None:
         self._codec = codec
@@ -34,14 +34,14 @@ class TextOutput:
         self._slow = SlowHooks().heard
 
     def handle_hook_event(self, event: Event) -> None:
-        """Tell what a hook did before the run."""
+        """Print a hook that ran before the run."""
         if isinstance(event, HookRan):
             self.event(event)
             if (failure := describe_hook_failure(event)) is not None:
                 print_status(failure)
 
     def event(self, event: AgentEvent, *, is_last: bool = True) -> None:
-        """Tell one event; of several runs only the last one's end is the outcome."""
+        """Print one event; only the last run's result is printed."""
         for message in self._codec.messages(event):
             if message["type"] == "result" and (is_last or message["is_error"]):
                 self.result(message)
@@ -62,23 +62,23 @@ class TextOutput:
                 print_call(self._presenter.present_result(event.result, given))
 
     def handle_session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
-        """Tell what happens beside the run."""
+        """Print an event of the session, outside the run."""
 
     def print_suggestion(self, text: str) -> None:
-        """Tell what the person may say next, where a program wants to know."""
+        """Print a suggestion for the next prompt."""
 
     def result(self, message: dict[str, Any]) -> None:
-        """Print how it ended."""
+        """Print the result."""
         deferred = message.get("deferred_tool_use")
         if deferred is not None:
-            how = f"`handaxe -p --resume {message['session_id']}` goes on with it"
-            print_status(f"{deferred['name']} waits: a hook put the call off; {how}.")
+            how = f"`handaxe -p --resume {message['session_id']}` continues with it"
+            print_status(f"A hook deferred {deferred['name']}; {how}.")
         if pending := message.get("pending"):
             for waiting in pending:
                 told = encode({"input": waiting["input"]}).decode()[:_MAX_SHOWN_CHARS]
                 print_status(f"{waiting['name']} waits for an answer: {waiting['reason']} {told}")
             answers = " ".join(f"--answer {waiting['id']}=allow|deny" for waiting in pending)
-            print_status(f"`handaxe -p --resume {message['session_id']} {answers}` goes on.")
+            print_status(f"`handaxe -p --resume {message['session_id']} {answers}` continues.")
         structured = message.get("structured_output")
         if structured is not None:
             write_json(structured)
@@ -91,13 +91,13 @@ class JsonOutput(TextOutput):
     """Prints one JSON object at the end."""
 
     def result(self, message: dict[str, Any]) -> None:
-        """Print how it ended."""
+        """Print the result."""
         write_json(message)
         sys.stdout.flush()
 
 
 class StreamJsonOutput(TextOutput):
-    """Prints every message as it comes."""
+    """Prints every message at once."""
 
     def __init__(self, codec: StreamCodec, presenter: CallPresenter, *, verbose: bool) -> None:
         super().__init__(codec, presenter, verbose=verbose)
@@ -109,11 +109,11 @@ class StreamJsonOutput(TextOutput):
             self._write(message)
 
     def print_suggestion(self, text: str) -> None:
-        """Write what the person may say next."""
+        """Write a suggestion for the next prompt."""
         self._write(self._codec.wrap_message("prompt_suggestion", suggestion=text))
 
     def handle_session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
-        """Write the messages of what happens beside the run."""
+        """Write the messages of a session event."""
         for message in self._codec.convert_session_event(event):
             self._write(message)
 
@@ -121,13 +121,13 @@ class StreamJsonOutput(TextOutput):
 def create_output(
     arguments: argparse.Namespace, codec: StreamCodec, presenter: CallPresenter
 ) -> TextOutput:
-    """Who prints in the format that was asked for."""
+    """The output for the chosen format."""
     kinds = {"text": TextOutput, "json": JsonOutput, "stream-json": StreamJsonOutput}
     return kinds[arguments.output_format](codec, presenter, verbose=arguments.verbose)
 
 
 def print_call(shown: CallDisplay) -> None:
-    """Say how a call stands, and what there is to see of it."""
+    """Print the state of a call and its display blocks."""
     if shown.moment in {"input", "started"}:
         return
     who = f"{shown.agent_type}: " if shown.agent_id else ""
@@ -141,5 +141,5 @@ def print_call(shown: CallDisplay) -> None:
 
 
 def print_status(sentence: str) -> None:
-    """Say something to the person, not to whoever reads the answer."""
+    """Print a line on stderr."""
     print_notice(sentence)

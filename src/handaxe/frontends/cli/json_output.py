@@ -35,7 +35,7 @@ def write_json(value: object) -> None:
 
 
 def write_line(text: str) -> None:
-    """JSON text on standard output; whatever a terminal speaks, readers of JSON expect UTF-8."""
+    """Write JSON as UTF-8, or escaped if standard output has another encoding."""
     if (sys.stdout.encoding or "utf-8").lower() not in ("utf-8", "utf8"):
         text = _NOT_ASCII.sub(lambda found: encode_json_escape(found[0]), text)
     elif sys.stdout.isatty():
@@ -44,15 +44,15 @@ def write_line(text: str) -> None:
 
 
 def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """The JSON value of a line; ValueError says why there is none."""
-    # Without its end no error is told to be on a second line.
+    """The JSON value of a line; ValueError describes what is wrong."""
+    # Strip the line end, so that errors do not mention a second line.
     return decode_text(line.decode("utf-8").rstrip())
 
 
 def decode_text(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """The JSON value of a text; lone surrogates are read, so that the call itself can be told.
+    """The JSON value of a text, lone surrogates included.
 
-    A name that stands twice is refused: readers disagree on which of the two counts.
+    A duplicate name is an error, because readers disagree on which one counts.
     """
     import json
 
@@ -63,7 +63,7 @@ def decode_text(text: str) -> Any:  # noqa: ANN401 - any JSON value
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError | _DuplicateKey):
             raise
-        # The interpreter's own words are about an option of the interpreter.
+        # The message of Python names an option of the interpreter.
         raise ValueError("a number in it has too many digits") from None
 
 
@@ -75,6 +75,6 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise _DuplicateKey(f"the name {name[:100]!r} stands twice in one object")
+            raise _DuplicateKey(f"an object has the name {name[:100]!r} twice")
         members[name] = value
     return members

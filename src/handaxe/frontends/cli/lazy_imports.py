@@ -1,7 +1,7 @@
-"""Modules of other people that are loaded when something of them is first used.
+"""Lazy imports of rarely used modules of the standard library and msgspec.
 
-asyncio brings TLS and msgspec a reader of types, and most commands use neither; they are a seventh
-of the time that a small command takes. To everybody who imports such a module it looks as ever.
+asyncio imports TLS and msgspec an inspector of types; loading both takes a seventh of the time of a
+small command. A lazy module looks like any other to its importers.
 """
 
 import sys
@@ -21,17 +21,17 @@ SELDOM_USED = frozenset({
     "msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml", "random", "shlex", "ssl",
     "textwrap", "tokenize",
 })  # fmt: skip
-"""Imported on the way to an event loop, to the first struct or to all tools, and used by few."""
+"""Modules that asyncio, msgspec and tools import, and few commands use."""
 
 
 def enable_lazy_imports() -> None:
-    """From now on, in this process."""
+    """Import these modules lazily from now on."""
     if _LazyFinder not in sys.meta_path:
         sys.meta_path.insert(0, _LazyFinder)
 
 
 class _LazyFinder:
-    """Finds seldom used modules where they would be found without it."""
+    """Finds rarely used modules as usual, with a lazy loader."""
 
     @staticmethod
     def find_spec(
@@ -46,7 +46,7 @@ class _LazyFinder:
 
 
 class _LazyLoader(Loader):
-    """A loader that waits until the module is used, and then has it loaded once."""
+    """A loader that runs when the module is first used."""
 
     def __init__(self, spec: ModuleSpec, loader: Loader) -> None:
         self._spec = spec
@@ -61,7 +61,7 @@ class _LazyLoader(Loader):
         module.__class__ = _LazyModule
 
     def load(self, module: ModuleType) -> None:
-        """Returns when it is loaded, or in the midst of it, to whom it needs for that itself."""
+        """Load the module once; a recursive call returns at once."""
         with self._lock:
             if self._is_loading or type(module) is not _LazyModule:
                 return
@@ -75,10 +75,10 @@ class _LazyLoader(Loader):
 
 
 class _LazyModule(ModuleType):
-    """A module that nobody has used yet."""
+    """A module that was not used yet."""
 
     def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module holds
-        # An import statement asks a module that is imported already for its specification.
+        # An import statement reads `__spec__` of a module that is already imported.
         if name != "__spec__":
             _load_module(self)
         return ModuleType.__getattribute__(self, name)

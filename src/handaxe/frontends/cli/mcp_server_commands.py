@@ -1,4 +1,4 @@
-"""`handaxe mcp list`, `get`, `add`, `remove`: the MCP servers that sessions here use."""
+"""`handaxe mcp list`, `get`, `add`, `remove`, `login`: the MCP servers that sessions use."""
 
 import argparse
 import asyncio

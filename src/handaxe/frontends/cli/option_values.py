@@ -15,15 +15,15 @@ from handaxe.contract.messages import TokenUsage
 from handaxe.frontends.stream_json.init_message import ClientServers
 from handaxe.frontends.stream_json.wire_types import Json
 
-NO_SDK_SERVERS = "Servers in a client's own process need --input-format stream-json."
+NO_SDK_SERVERS = "SDK servers, which run in the client, need --input-format stream-json."
 _TYPES = frozenset({"stdio", "http", "sse", "streamable-http", "ws", "sdk"})
 
 
 def partition_servers(arguments: argparse.Namespace) -> tuple[list[str], ClientServers]:
-    """The configurations a session takes, and what a client is told of the other entries.
+    """Split MCP configurations into those for the session and SDK servers of the client.
 
-    Where the first message of a stream can name them, wrong entries are left out; elsewhere the
-    session itself says what is wrong, and does not open.
+    With stream-json output, invalid entries are left out and listed in the first message; otherwise
+    the session reports them and does not open.
     """
     kept: list[str] = []
     inside: list[str] = []
@@ -48,7 +48,7 @@ def partition_servers(arguments: argparse.Namespace) -> tuple[list[str], ClientS
 
 
 def _find_mistake(name: str, entry: object) -> Json | None:
-    """What is wrong with an entry, if anything is."""
+    """The problem of an entry, if it has one."""
     from handaxe.config.mcp_definitions import read_definitions
 
     try:
@@ -72,11 +72,11 @@ def _is_sdk(entry: object) -> bool:
 
 
 def read_prompt_option(text: str | None, file: str | None) -> str | None:
-    """A system prompt: its text, or what its file holds."""
+    """A system prompt, from its text or its file."""
     if file is None:
         return text
     if text is not None:
-        raise SetupError("Give the text of a system prompt, or its file, not both.")
+        raise SetupError("Give either the text or the file of a system prompt, not both.")
     return read_file(file, "the system prompt")
 
 
@@ -85,7 +85,7 @@ def read_file(name: str, what: str) -> str:
     try:
         return Path(name).read_text(encoding="utf-8")
     except OSError as error:
-        raise SetupError(f"{what}: {name} cannot be read ({error.strerror}).") from None
+        raise SetupError(f"{what}: cannot read {name} ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise SetupError(f"{what}: {name} is not UTF-8 text.") from None
 
@@ -99,45 +99,45 @@ def parse_json_object(text: str | None, option: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError) as error:
         raise SetupError(f"{option} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise SetupError(f"{option} has to be a JSON object.")
+        raise SetupError(f"{option} must be a JSON object.")
     return cast("dict[str, Any]", value)
 
 
 def parse_pairs(given: Sequence[str], between: str, option: str) -> dict[str, str]:
-    """The values of an option that is given once for each name."""
+    """The values of a repeatable option by name."""
     pairs: dict[str, str] = {}
     for text in given:
         name, found, value = text.partition(between)
         if not found or not name.strip():
-            raise SetupError(f"{option} wants NAME{between}VALUE, not {text!r}.")
+            raise SetupError(f"{option} must be NAME{between}VALUE; got {text!r}.")
         pairs[name.strip()] = value.strip() if between == ":" else value
     return pairs
 
 
 _SHAPE = (
     'Give {"NAME": {"input": 3, "output": 15}}, in US dollars for a million tokens; '
-    "`cache_read` and `cache_write` may stand beside them."
+    "`cache_read` and `cache_write` are optional."
 )
 
 
 class _GivenPrice(Price, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A price as it is written; a misspelt field is a mistake."""
+    """A price in a JSON object; an unknown field is an error."""
 
 
 def read_prices(given: str | None) -> dict[str, Price]:
-    """The prices in a JSON object, or in a file that holds one; none without the option."""
+    """The prices from a JSON object or a file; empty without the option."""
     if given is None:
         return {}
     text = given if given.lstrip().startswith("{") else read_file(given, "--prices")
     try:
         prices = msgspec.json.decode(text, type=dict[str, _GivenPrice])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise SetupError(f"--prices cannot be used: {error}. {_SHAPE}") from None
+        raise SetupError(f"--prices is not valid: {error}. {_SHAPE}") from None
     for name, price in prices.items():
         rates = (price.input, price.output, price.cache_read or 0.0, price.cache_write or 0.0)
         if not all(0 <= rate < math.inf for rate in rates):
-            raise SetupError(f"--prices: what {name!r} costs has to be 0 or more. {_SHAPE}")
-    # A model answers to its name without the vendor before it.
+            raise SetupError(f"--prices: the rates of {name!r} must be 0 or more. {_SHAPE}")
+    # Models report their names without the vendor.
     return {
         name.removeprefix("anthropic/").removeprefix("openai/"): price
         for name, price in prices.items()
@@ -145,7 +145,7 @@ def read_prices(given: str | None) -> dict[str, Price]:
 
 
 def compute_cost(prices: Mapping[str, Price], model: str, usage: TokenUsage) -> float | None:
-    """What one model's tokens cost, if anybody knows."""
+    """The cost of a model's tokens, if its price is known."""
     if model in prices:
         return prices[model].of(usage)
     from handaxe.models.prices import cost_usd

@@ -1,4 +1,4 @@
-"""What the command line writes: display blocks as text, and the one way to a terminal."""
+"""Output of the command line: display blocks as text, escaped for a terminal."""
 
 import os
 import re
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from handaxe.app.session import Session
 
 _OWN_COLOUR = "(\x1b\\[(?:0|2|3[1-6])m)"
-# Nothing in these ranges is a mark or a blank that only looks printable.
+# These ranges have no combining marks and no invisible characters.
 _PLAIN = "[\n -~¡-ʯ‐-‧←-➿]*"
 _TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
 
 
 def can_show_colour(stream: TextIO) -> bool:
-    """Whether a terminal is there that can show more than plain text, and may."""
+    """Whether the stream is a terminal that can show colours."""
     is_dumb = os.environ.get("TERM", "dumb") == "dumb"
     return stream.isatty() and not is_dumb and not os.environ.get("NO_COLOR")
 
@@ -32,12 +32,12 @@ class BlockRenderer:
 
     @classmethod
     def create_for_stdout(cls) -> "BlockRenderer":
-        """Colours if standard output is a terminal that wants them."""
+        """A renderer with colours if standard output shows them."""
         return cls(colour=can_show_colour(sys.stdout))
 
     @classmethod
     def create_for_stderr(cls) -> "BlockRenderer":
-        """Colours if standard error is a terminal that wants them."""
+        """A renderer with colours if standard error shows them."""
         return cls(colour=can_show_colour(sys.stderr))
 
     def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
@@ -49,7 +49,7 @@ class BlockRenderer:
         return self.blocks(presenter.present_result(result, call_input).blocks)
 
     def blocks(self, blocks: Display) -> str:
-        """Some blocks, one below the other."""
+        """Several blocks as text."""
         return "".join(self.block(block) for block in blocks)
 
     def block(self, block: Block) -> str:
@@ -85,57 +85,57 @@ class BlockRenderer:
 
 
 def write_out(text: str) -> None:
-    """Write to standard output; nothing in the text steers a terminal."""
+    """Write to standard output; control characters are escaped."""
     sys.stdout.write(_show(text, lines=True))
 
 
 def write_error(text: str) -> None:
-    """Write to standard error, as safely."""
+    """Write to standard error; control characters are escaped."""
     sys.stderr.write(_show(text, lines=True))
 
 
 def write_rendered(text: str, stream: TextIO | None = None) -> None:
-    """Write what a `Painter` made, with its colours and no other control."""
+    """Write text of a `BlockRenderer`; control characters except its colours are escaped."""
     pieces = enumerate(re.split(_OWN_COLOUR, text) if "\x1b" in text else (text,))
     safe = (piece if number % 2 else _show(piece, lines=True) for number, piece in pieces)
     (stream or sys.stdout).write("".join(safe))
 
 
 def print_out(text: str = "") -> None:
-    """A line, or several, on standard output."""
+    """Print lines on standard output."""
     write_out(f"{text}\n")
 
 
 def print_error(text: str) -> None:
-    """A line, or several, on standard error, at once."""
+    """Print lines on standard error and flush."""
     write_error(f"{text}\n")
     sys.stderr.flush()
 
 
 def print_notice(sentence: object) -> None:
-    """Say something on standard error in handaxe's name; what it quotes begins no line."""
+    """Print a notice of handaxe on standard error; further lines are indented."""
     print_error(f"handaxe: {sentence}".replace("\n", "\n  "))
 
 
 def write_answer(text: str) -> None:
-    """The answer of a run: as it is for a program that reads it, safe for a terminal."""
+    """Write an answer: unchanged for a program, escaped for a terminal."""
     whole = text if text.endswith("\n") else f"{text}\n"
     (write_out if sys.stdout.isatty() else write_raw)(whole)
 
 
 def write_raw(text: str) -> None:
-    """Write what is made for a program, or was found harmless, just as it is."""
+    """Write text unchanged: it is for a program, or known to be safe."""
     sys.stdout.write(text)
 
 
 def _show_line(text: str) -> str:
-    """A line of a file, with its tabs."""
+    """A line of a file, escaped except for tabs."""
     return "\t".join(_show(piece) for piece in text.split("\t"))
 
 
 def _show(text: str, *, lines: bool = False) -> str:
     is_printable = (text.replace("\n", "") if lines else text).isprintable()
-    # Most text has nothing beyond ASCII but the arrow behind the number of a line.
+    # Most text is ASCII and the arrow after a line number.
     if is_printable and (text.replace("→", "").isascii() or re.fullmatch(_PLAIN, text)):
         return text
     from handaxe.text.escape import to_visible_text

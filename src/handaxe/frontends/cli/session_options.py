@@ -1,4 +1,4 @@
-"""The session that the common options describe."""
+"""Open a session from the common options."""
 
 import argparse
 import os
@@ -32,9 +32,9 @@ def open_session(
     default_tools: str | None = None,
     **more: Any,  # noqa: ANN401 - further options of `Session`
 ) -> Session:
-    """The session that the options describe; not yet entered.
+    """The session of the options, not entered yet.
 
-    `default_tools` are the built-in tools where no option names any.
+    `default_tools` are the built-in tools if no option names any.
     """
     from handaxe.rules.grammar import split_rules
 
@@ -70,8 +70,8 @@ def open_session(
 def _choose_tools(
     arguments: argparse.Namespace, default_tools: str | None
 ) -> tuple["Tools", list[str]]:
-    """The tools that the options name, own tools among them, and what is wrong with the latter."""
-    # As the ecosystem spells it: what there is without this option.
+    """The tools of the options, own tools included, and problems of installed tools."""
+    # `--tools default` means the same as no option, as in other programs.
     named: str | None = None if arguments.tools == "default" else arguments.tools
     selected = default_tools if named is None else named
     is_safe = is_env_true(SAFE_VARIABLE) or is_env_true(BARE_VARIABLE)
@@ -84,7 +84,7 @@ def _choose_tools(
     words = [] if selected is None else selected.replace(",", " ").split()
     installed, problems = load_installed_tools() if has_installed else ([], [])
     taken = {tool.name for tool in own}
-    # Where tools are named, an installed one has to be among them.
+    # With --tools, an installed tool counts only if it is named.
     own += [
         tool
         for tool in installed
@@ -96,7 +96,7 @@ def _choose_tools(
 
 
 def warn(sentences: Iterable[str]) -> None:
-    """Say on standard error what is wrong."""
+    """Print warnings on standard error."""
     for sentence in sentences:
         print_notice(f"warning: {sentence}")
 
@@ -113,7 +113,7 @@ def read_settings_option(given: str | None) -> SettingsFragment | None:
         text = given if is_inline else Path(given).read_text(encoding="utf-8")
         fragment = read_text(text, source="flags", file=None if is_inline else given)
     except OSError as error:
-        raise SetupError(f"--settings: {given} cannot be read ({error.strerror}).") from None
+        raise SetupError(f"--settings: cannot read {given} ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise SetupError(f"--settings: {given} is not UTF-8 text.") from None
     except BadSettingsJson as bad:
@@ -134,9 +134,9 @@ BARE_TOOLS = "Bash,Read,Edit"
 
 
 def apply_mode(arguments: argparse.Namespace) -> Discovery:
-    """Change the other options as the mode wants; what a session may still find by itself.
+    """Apply --bare and --safe-mode to the other options; what the session may discover.
 
-    The variables are set for whatever the run starts, so that an agent within is no different.
+    The variables are also set for child processes, so that a nested agent runs in the same mode.
     """
     if arguments.bare or is_env_true(BARE_VARIABLE):
         os.environ[BARE_VARIABLE] = "1"
@@ -159,7 +159,7 @@ def apply_mode(arguments: argparse.Namespace) -> Discovery:
 
 
 def disable_hooks(given: str | None) -> str:
-    """The value of `--settings`, with no hook in force."""
+    """The value of `--settings` with hooks disabled."""
     import json
 
     text = given or "{}"
@@ -169,5 +169,5 @@ def disable_hooks(given: str | None) -> str:
         options = json.loads(text)
         options["disableAllHooks"] = True
     except (OSError, ValueError, TypeError) as error:
-        raise SetupError(f"--settings: {given} cannot be read ({error}).") from None
+        raise SetupError(f"--settings: cannot read {given} ({error}).") from None
     return json.dumps(options)

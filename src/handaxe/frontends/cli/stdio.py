@@ -1,6 +1,6 @@
-"""How standard output ends when somebody interrupts, or when it takes no more.
+"""Standard output after an interrupt or a failed write.
 
-Loaded only then; how the streams begin stands where every command begins, in `main`.
+Loaded only then; `main` prepares the streams at the start.
 """
 
 import errno
@@ -12,12 +12,12 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 _NO_ROOM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""How a stream fails; a file would be named by the error."""
+"""Errors of a full or closed stream; an error of a file has a file name."""
 
 
 @contextmanager
 def allow_interrupt() -> Generator[None]:
-    """Writing that Ctrl-C ends at once; a running loop would only note it, and go on waiting."""
+    """Let Ctrl-C interrupt a write at once; an event loop would only record it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -29,7 +29,7 @@ def allow_interrupt() -> Generator[None]:
 
 
 def detach_stdout() -> None:
-    """Write what is still taken at once, so that the end does not wait for somebody to read."""
+    """Flush without waiting for a reader."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             fd = stream.fileno()
@@ -44,18 +44,18 @@ def detach_stdout() -> None:
 
 
 def is_output_lost(error: Exception) -> bool:
-    """Whether standard output takes no more; the interpreter then ends without trying again."""
+    """Whether standard output cannot be written any more; later writes are dropped."""
     if not isinstance(error, OSError) or error.filename or error.errno not in _NO_ROOM:
         return False
     if not isinstance(error, BrokenPipeError):
-        # Else whoever read it has gone, and nobody is left to tell.
+        # After a broken pipe no reader is left for a notice.
         from handaxe.frontends.cli.render import print_notice
 
-        print_notice(f"standard output could not be written ({error.strerror}).")
+        print_notice(f"Cannot write standard output ({error.strerror}).")
     _redirect_to_null(sys.stdout.fileno())
     return True
 
 
 def _redirect_to_null(fd: int) -> None:
-    """Whatever is still written there is lost, and the interpreter ends without trying again."""
+    """Drop everything that is written to the descriptor from now on."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), fd)

@@ -23,7 +23,7 @@ from handaxe.frontends.cli.tty_input import ESCAPE, ask_line, discard_typed_inpu
 from handaxe.permission.suggestions import name_suggestions
 from handaxe.text.escape import to_visible_text
 
-SAID_NO = "The user said no."
+SAID_NO = "The user denied it."
 _GOES_ON = "    | "
 _SIGN = re.compile("\x1b\\[[0-9]+m|.", re.DOTALL)
 _LETTERS = {"session": "s", "project": "p", "always": "a"}
@@ -96,10 +96,10 @@ def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | 
     if comment:
         return None
     if word in {"y", "yes"}:
-        return Allow("The user said yes.", by="user")
+        return Allow("The user approved it.", by="user")
     for name, suggestion in name_suggestions(request.suggestions).items():
         if word in {name, _get_letters(name)}:
-            return suggestion.accept("The user said yes.", by="user")
+            return suggestion.accept("The user approved it.", by="user")
     return None
 
 

@@ -1,6 +1,6 @@
-"""Lines and keys of the terminal, read in a way that can be given up at any moment.
+"""Lines and keys of the terminal; reading can be cancelled at any time.
 
-A thread that waits in `readline` could not be stopped, and would take the next line for itself.
+A thread in `readline` could not be stopped and would take the next line.
 """
 
 import asyncio
@@ -13,18 +13,17 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 ESCAPE = "\x1b"
-"""What `ask_line` gives where somebody pressed Esc."""
+"""The result of `ask_line` after Esc."""
 _PIECE_BYTES = 4096
 _PASTE_S = 0.03
-# Arrows and other keys without a letter; Alt-Enter is a line for later.
+# Arrows and other keys that send a sequence; Alt-Enter is a line for later.
 _KEY_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|O.?|[\r\n])", re.DOTALL)
 
 
 async def ask_line(prompt: str, stream: TextIO) -> str | None:
-    """Show a prompt, then read the line typed after it; `ESCAPE` for Esc, None at the end.
+    """Show a prompt and read a line; `ESCAPE` for Esc, None at the end.
 
-    Everything is ready before somebody can see the prompt and answer it: Esc ends a line as Enter
-    does, and what was typed without having seen the prompt is gone.
+    Esc ends a line as Enter does. Input typed before the prompt is discarded.
     """
     with _escape_ends_line() as is_ended_by_escape:
         discard_typed_input()
@@ -54,7 +53,7 @@ async def _read_answer() -> str | None:
 
 @contextmanager
 def _escape_ends_line() -> Generator[bool]:
-    """Let Esc end a line of the terminal inside this block; whether it does."""
+    """Let Esc end a line inside this block; yields whether it does."""
     old = _set_line_end(ESCAPE)
     try:
         yield old is not None
@@ -64,7 +63,7 @@ def _escape_ends_line() -> Generator[bool]:
 
 
 def _set_line_end(key: str) -> str | None:
-    """Let a key end lines besides Enter; the key that did before, None without a terminal."""
+    """Let a key end lines besides Enter; the previous key, or None without a terminal."""
     with suppress(ImportError, OSError, ValueError):
         import termios
 
@@ -79,9 +78,9 @@ def _set_line_end(key: str) -> str | None:
 
 
 async def read_line(*, whole_paste: bool = False) -> str | None:
-    """The next line somebody types; None at the end of the input.
+    """The next line; None at the end of the input.
 
-    With `whole_paste` lines that arrive together count as one.
+    With `whole_paste`, lines that arrive together count as one.
     """
     loop = asyncio.get_running_loop()
     fd = sys.stdin.fileno()
@@ -101,7 +100,7 @@ async def read_line(*, whole_paste: bool = False) -> str | None:
 
 
 def read_typed_input() -> str:
-    """What was typed and nobody has read, also of a line that has no end yet."""
+    """Typed input that was not read yet, also of an unfinished line."""
     with suppress(ImportError, OSError, ValueError):
         import termios
         import tty
@@ -109,7 +108,7 @@ def read_typed_input() -> str:
         fd = sys.stdin.fileno()
         with suppress(termios.error):
             old = termios.tcgetattr(fd)
-            # As long as the terminal edits the line itself, nobody gets it before its end.
+            # While the terminal edits a line, it can be read only after its end.
             tty.setcbreak(fd, termios.TCSANOW)
             try:
                 if select.select([fd], [], [], 0)[0]:
@@ -120,7 +119,7 @@ def read_typed_input() -> str:
 
 
 def discard_typed_input() -> None:
-    """Forget what was typed so far and nobody has read."""
+    """Discard typed input that was not read yet."""
     with suppress(ImportError, OSError, ValueError):
         import termios
 
@@ -131,7 +130,7 @@ def discard_typed_input() -> None:
 async def _read_chunk(
     loop: asyncio.AbstractEventLoop, fd: int, limit_s: float | None
 ) -> bytes | None:
-    """What can be read next; None if nothing came in time."""
+    """The next input; None after the time limit."""
     ready: asyncio.Future[None] = loop.create_future()
 
     def wake() -> None:
@@ -151,7 +150,7 @@ async def _read_chunk(
 
 
 class KeyWatcher:
-    """Keys pressed while the agent works: Esc stops it, the rest is kept for later."""
+    """Keys pressed while the agent works: Esc stops it, the rest is kept for the next prompt."""
 
     def __init__(self, on_escape: Callable[[], object]) -> None:
         self._on_escape = on_escape
@@ -159,7 +158,7 @@ class KeyWatcher:
         self._pauses = 0
         self._old: list[object] | None = None
         self.typed = ""
-        """What was typed meanwhile."""
+        """Input typed meanwhile."""
 
     @contextmanager
     def watched(self) -> Generator[None]:
@@ -174,7 +173,7 @@ class KeyWatcher:
 
     @contextmanager
     def pause_keys(self) -> Generator[None]:
-        """Let somebody else read the terminal inside this block, which may outlast `watched`."""
+        """Let a prompt read the terminal inside this block, which may outlast `watched`."""
         self._pauses += 1
         self._read_last_keys()
         self._stop()
@@ -185,7 +184,7 @@ class KeyWatcher:
             self._start()
 
     def take(self) -> str:
-        """What was typed meanwhile, once."""
+        """Return and clear the input typed meanwhile."""
         typed, self.typed = self.typed, ""
         return typed
 
@@ -210,12 +209,12 @@ class KeyWatcher:
         self._is_watching = False
         fd = sys.stdin.fileno()
         asyncio.get_running_loop().remove_reader(fd)
-        # Keys that were pressed a moment ago stay for whoever reads next.
+        # Pending keys stay for the next reader.
         with suppress(OSError, termios.error):
             termios.tcsetattr(fd, termios.TCSANOW, self._old)  # pyright: ignore[reportArgumentType] - what tcgetattr gave
 
     def _read_last_keys(self) -> None:
-        """Read the keys of a moment ago: whoever pressed them has not seen what comes now."""
+        """Read pending keys: they were typed before the prompt appeared."""
         with suppress(OSError, ValueError):
             if self._is_watching and select.select([sys.stdin.fileno()], [], [], 0)[0]:
                 self._read()
@@ -226,7 +225,7 @@ class KeyWatcher:
         except OSError:
             text = ""
         if not text:
-            # The terminal has gone; there is nothing more to watch.
+            # The terminal is closed.
             self._stop()
             return
         keys = _KEY_CODE.sub("", text)

@@ -1,7 +1,7 @@
-"""Options that take several values one after the other, as in `--allowedTools Read Edit`.
+"""Options that take several values in a row, such as `--allowedTools Read Edit`.
 
-A value goes on as long as it can be nothing else: the first word that is no rule, no directory
-and no list of servers is the prompt again. What a value means is not decided here.
+The values end at the first word that is not a rule, a directory or a list of servers: it is the
+prompt. This module does not interpret values.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def expand_variadic_options(words: Sequence[str]) -> list[str]:
 
 
 def check_prompt(words: Sequence[str], prompt: Sequence[str]) -> None:
-    """Refuse a prompt of several words if one of them was probably meant as a tool's name."""
+    """Refuse a prompt of several words if one of them looks like a misspelled tool name."""
     if len(prompt) < 2:
         return
     from handaxe.config.keys import TOOL_NAMES
@@ -56,14 +56,14 @@ def check_prompt(words: Sequence[str], prompt: Sequence[str]) -> None:
 
 def _add_value(found: list[str], option: str, word: str) -> list[str]:
     if option == "--tools":
-        # One value by nature: names that belong together.
+        # `--tools` has one value: a list of names.
         found[-1] = f"{found[-1]},{word}"
         return []
     return [option, word]
 
 
 def _is_rule_list(word: str) -> bool:
-    """Whether every rule of a value names a tool that a rule may name."""
+    """Whether every rule of a value names a known tool."""
     from handaxe.config.keys import TOOL_NAMES
     from handaxe.rules.grammar import split_rules
     from handaxe.tools import BUILTIN

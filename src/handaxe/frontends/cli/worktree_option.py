@@ -1,6 +1,6 @@
-"""`--worktree`: a run in a worktree of the project, removed afterwards if nothing changed.
+"""`--worktree`: run in a worktree of the project, removed afterwards if nothing changed.
 
-Git makes it, or the hooks at `WorktreeCreate` in its place; what they made is theirs to remove.
+Git makes it, or WorktreeCreate hooks instead; those also remove it.
 """
 
 import argparse
@@ -39,7 +39,7 @@ class RunWorktree:
         self._root = root = os.path.realpath(arguments.root)
         name = arguments.worktree or f"session-{os.urandom(4).hex()}"
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            raise SetupError(f"{name!r} is no name for a worktree: use letters, digits, . _ -")
+            raise SetupError(f"Invalid worktree name {name!r}. Use letters, digits, . _ and -.")
         self._configuration = open_configuration(
             root,
             home=find_data_home(),
@@ -52,15 +52,15 @@ class RunWorktree:
         try:
             self._made = asyncio.run(self._open(name))
         except (NoWorktree, WorktreeNotCreated) as error:
-            raise SetupError(f"There can be no worktree here: {error}.") from None
+            raise SetupError(f"Cannot make a worktree here: {error}.") from None
 
     @property
     def path(self) -> str:
-        """Where the run works."""
+        """The directory of the worktree."""
         return self._made.path
 
     def close(self) -> None:
-        """Remove it if nothing changed; otherwise say where it is."""
+        """Remove the worktree if nothing changed; otherwise print its path."""
         asyncio.run(self._close())
 
     async def _open(self, name: str) -> Worktree:
@@ -83,7 +83,7 @@ class RunWorktree:
             await self._fire("WorktreeRemove", worktree_path=made.path)
 
     async def _fire(self, event: str, **details: str) -> Outcome | None:
-        """What hooks of the project say; None if none of them wants to hear of it."""
+        """Fire the hooks of an event; None without hooks."""
         hooks = SessionHooks(
             None, self._configuration, emit=lambda _: None, keep=lambda _, text: text
         ).hooks
@@ -97,7 +97,7 @@ class RunWorktree:
 
 
 def _find_asker(arguments: argparse.Namespace) -> Ask | None:
-    """How to ask the person who starts the run, where one sits at the terminal."""
+    """The prompt for git programs, if a user is at the terminal."""
     is_person = sys.stdin.isatty() and sys.stderr.isatty()
     if is_headless(arguments) or not is_person:
         return None
@@ -110,7 +110,7 @@ _SHARED = TRUST, LOGINS, LAST_RULES
 
 
 def create_ephemeral_home(own: Path) -> Path:
-    """A new directory beside the user's own one; whoever made it removes it."""
+    """Make a temporary data directory; the caller removes it."""
     home = Path(tempfile.mkdtemp(prefix="handaxe-"))
     for name in _SHARED:
         if (own / name).exists():

@@ -1,4 +1,4 @@
-"""Who may talk to the server over HTTP: this machine's own programs that know the token."""
+"""Access to the HTTP server: only programs of this machine that know the token."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from hmac import compare_digest
@@ -13,10 +13,10 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 class AuthMiddleware:
-    """Refuses requests that came by another name, from a web page elsewhere, or without token.
+    """Refuses requests with another Host, from a foreign web page or without the token.
 
-    A web page can make a browser send requests here, also under a name that it lets point to this
-    machine; the headers Host and Origin give it away.
+    A web page can make a browser send requests here, also under a name that resolves to this
+    machine. The headers Host and Origin reveal that.
     """
 
     def __init__(self, app: App, *, port: int, token: str | None) -> None:
@@ -28,7 +28,7 @@ class AuthMiddleware:
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it here."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -47,9 +47,9 @@ class AuthMiddleware:
             given.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         hosts, origins = given.get("host", []), given.get("origin", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return 421, "This server answers on loopback names only."
+            return 421, "This server only accepts loopback host names."
         if any(origin.lower() not in self._origins for origin in origins):
-            return 403, "Web pages from elsewhere may not talk to this server."
+            return 403, "Web pages of other origins may not use this server."
         if self._token is None:
             return None
         said = given.get("authorization", [])
@@ -61,7 +61,7 @@ class AuthMiddleware:
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:
-    # Whoever may not speak here keeps no connection open either.
+    # Do not keep the connection of a refused client open.
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
     if status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="handaxe"'))

@@ -1,4 +1,4 @@
-"""The entry that makes a client start the server: where each client looks, and in which shape."""
+"""The settings entry that makes a client start the server: its file and its form."""
 
 import os
 import sys
@@ -23,13 +23,13 @@ class ClientConfig(NamedTuple):
     file: Callable[[Path], Path]
     """Its settings file, given the project."""
     section: str = "mcpServers"
-    """The key below which it keeps its servers."""
+    """The key of its servers."""
     extras: tuple[tuple[str, str], ...] = ()
-    """What else it wants in an entry."""
+    """More fields of an entry."""
     knows_projects: bool = True
-    """Whether it says, by roots or by where it starts the server, what it works on."""
+    """Whether it names the project, by roots or by the directory it starts the server in."""
     is_shared: bool = False
-    """Whether the file lies in the project, for everybody who works on it."""
+    """Whether the file is in the project and shared."""
 
 
 def _join_home(*parts: str) -> Callable[[Path], Path]:
@@ -81,35 +81,35 @@ def find_client(name: str | None) -> ClientConfig:
     """The client of that name."""
     names = ", ".join(CLIENTS)
     if name is None:
-        raise SetupError(f"Name the client to install for: {names}.")
+        raise SetupError(f"Name the client: {names}.")
     client = CLIENTS.get(name)
     if client is None:
         near = find_closest_name(name, list(CLIENTS))
         hint = f" Did you mean {near!r}?" if near else ""
-        raise SetupError(f"{name!r} is not a client that is known here.{hint} Known: {names}.")
+        raise SetupError(f"Unknown client {name!r}.{hint} Clients: {names}.")
     return client
 
 
 def build_entry(
     client: ClientConfig, program: Sequence[str], words: Sequence[str]
 ) -> dict[str, Any]:
-    """The entry that starts the server with these words."""
+    """The entry that starts the server with these arguments."""
     command, *first = program
     return {**dict(client.extras), "command": command, "args": [*first, "mcp", *words]}
 
 
 def format_entry(client: ClientConfig, name: str, entry: dict[str, Any], file: Path) -> str:
-    """The entry as it would stand in an empty file."""
+    """The entry in an otherwise empty file."""
     return _edit_text("", client, name, entry, file)
 
 
 def install(client: ClientConfig, name: str, entry: dict[str, Any], file: Path) -> bool:
-    """Put the entry into the client's file; whether the file had to be changed."""
+    """Add the entry to the client's file; whether the file changed."""
     return edit_config_file(file, lambda text, real: _edit_text(text, client, name, entry, real))
 
 
 def edit_config_file(file: Path, edit: Callable[[str, Path], str]) -> bool:
-    """Change a settings file of somebody else's, whole or not at all; whether it was changed."""
+    """Edit a settings file of another program atomically; whether it changed."""
     real = Path(os.path.realpath(file))
     before, version = _read(real)
     after = edit(before, real)
@@ -118,7 +118,7 @@ def edit_config_file(file: Path, edit: Callable[[str, Path], str]) -> bool:
     try:
         atomic.replace(real, [after.encode()], expect=version, make_parents=True)
     except (atomic.DiskFault, OSError) as error:
-        raise SetupError(f"{file} could not be written: {error}.") from None
+        raise SetupError(f"Cannot write {file}: {error}.") from None
     return True
 
 
@@ -129,7 +129,7 @@ def _read(file: Path) -> tuple[str, atomic.Version | atomic.Absent]:
     except FileNotFoundError:
         return "", atomic.ABSENT
     except (atomic.DiskFault, OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"{file} cannot be read: {error}.") from None
+        raise SetupError(f"Cannot read {file}: {error}.") from None
 
 
 def _edit_text(
@@ -143,12 +143,12 @@ def _edit_text(
         edited = put_toml(text, path, entry)
         after = tomllib.loads(edited)
     except (ConfigEditError, tomllib.TOMLDecodeError) as bad:
-        raise SetupError(f"{file} could not be changed ({bad}). Add the entry by hand.") from None
+        raise SetupError(f"Cannot edit {file} ({bad}). Add the entry by hand.") from None
     wanted = before.setdefault(client.section, {})
     wanted[name] = {**wanted.get(name, {}), **entry}
     if after != before:
         raise SetupError(
-            f"{file} says [{client.section}.{name}] in a way that is not understood here. "
+            f"{file} writes [{client.section}.{name}] in a form that handaxe cannot edit. "
             "Add the entry by hand."
         )
     return edited

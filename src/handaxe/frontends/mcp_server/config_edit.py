@@ -1,7 +1,7 @@
-"""One value put into somebody else's settings file; every other character stays as it is.
+"""Edit one value of a settings file of another program; all other text stays.
 
-Editors allow comments and trailing commas in their JSON, so the text is not parsed and written
-again but changed in one place.
+Editors allow comments and trailing commas in their JSON, so the text is edited in place instead of
+parsed and rewritten.
 """
 
 import json
@@ -16,7 +16,7 @@ _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 class ConfigEditError(Exception):
-    """The text is not what it should be; nothing was changed."""
+    """The text cannot be edited; it is unchanged."""
 
 
 class _Member(NamedTuple):
@@ -27,13 +27,13 @@ class _Member(NamedTuple):
 class _Object(NamedTuple):
     members: dict[str, _Member]
     last_end: int
-    """Behind the last member, or behind the opening brace."""
+    """The position after the last member or the opening brace."""
     has_comma: bool
     """Whether a comma follows the last member."""
 
 
 def put_json(text: str, path: Sequence[str], value: object) -> str:
-    """The text with the value at the path; missing objects are made."""
+    """The text with the value at the path; missing objects are added."""
     if not text.strip():
         text = "{}\n"
     step = _detect_indent(text)
@@ -48,11 +48,11 @@ def put_json(text: str, path: Sequence[str], value: object) -> str:
             if _is_written(text[at : member.end], value):
                 return text
             return text[:at] + _dump_value(value, depth + 1, step) + text[member.end :]
-    raise ConfigEditError("no place was named")
+    raise ConfigEditError("the path is empty")
 
 
 def drop_json(text: str, path: Sequence[str]) -> str:
-    """The text without the member at the path; as it is where there is none."""
+    """The text without the member at the path; unchanged if it has no such member."""
     at = _skip(text, 0)
     for depth, name in enumerate(path):
         if not text.strip():
@@ -64,15 +64,15 @@ def drop_json(text: str, path: Sequence[str]) -> str:
         if depth == len(path) - 1:
             return _remove_member(text, found, name)
         at = member.start
-    raise ConfigEditError("no place was named")
+    raise ConfigEditError("the path is empty")
 
 
 def _remove_member(text: str, within: _Object, name: str) -> str:
-    """The text without one member, its comma, and the line it stood on."""
+    """The text without one member, its comma and its line."""
     member = within.members[name]
     start = text.rfind(json.dumps(name, ensure_ascii=False), 0, member.start)
     if start < 0:
-        raise ConfigEditError(f"{name!r} is spelled in a way that is not understood here")
+        raise ConfigEditError(f"{name!r} is written in a form that handaxe cannot edit")
     end = _skip(text, member.end)
     is_last = text[end : end + 1] != ","
     before = text[:start].rstrip()
@@ -116,17 +116,17 @@ def _detect_indent(text: str) -> str:
 
 def _read_object(text: str, at: int) -> _Object:
     if text[at : at + 1] != "{":
-        raise ConfigEditError("an object should stand where another value is")
+        raise ConfigEditError("expected an object")
     members: dict[str, _Member] = {}
     last_end, has_comma = at + 1, False
     at = _skip(text, at + 1)
     while text[at : at + 1] != "}":
         name = _STRING.match(text, at)
         if name is None:
-            raise ConfigEditError("a name in quotes should stand in an object")
+            raise ConfigEditError("expected a quoted name in an object")
         at = _skip(text, name.end())
         if text[at : at + 1] != ":":
-            raise ConfigEditError("a colon should stand behind a name")
+            raise ConfigEditError("expected a colon after a name")
         start = _skip(text, at + 1)
         last_end = _find_value_end(text, start)
         members[json.loads(name[0])] = _Member(start, last_end)
@@ -141,7 +141,7 @@ def _read_object(text: str, at: int) -> _Object:
 
 
 def _find_value_end(text: str, at: int) -> int:
-    """Behind the value that starts here."""
+    """The position after the value that starts here."""
     open_brackets = 0
     while True:
         at = _skip(text, at)
@@ -159,12 +159,12 @@ def _find_value_end(text: str, at: int) -> int:
         else:
             found = _STRING.match(text, at) or _PLAIN.match(text, at)
             if found is None:
-                raise ConfigEditError("a value cannot be read")
+                raise ConfigEditError("invalid value")
             at = found.end()
         if open_brackets == 0:
             return at
         if open_brackets < 0:
-            raise ConfigEditError("a value is missing")
+            raise ConfigEditError("missing value")
 
 
 def _skip(text: str, at: int) -> int:

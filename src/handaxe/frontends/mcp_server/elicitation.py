@@ -1,4 +1,4 @@
-"""Permission questions as forms that a client shows to its user, and what the answers mean."""
+"""Permission questions as forms of the client, and the answers."""
 
 import json
 from typing import Any, cast
@@ -13,7 +13,7 @@ def build_elicitation_form(request: PermissionRequest) -> dict[str, Any]:
     """The parameters of `elicitation/create`: the whole question, and the possible answers."""
     named = name_suggestions(request.suggestions)
     lasting = {name: _escape_text(one.answer) for name, one in named.items()}
-    titles = {"once": "Yes, this once", **lasting, "no": "No"}
+    titles = {"once": "Yes, once", **lasting, "no": "No"}
     return {
         "mode": "form",
         "message": format_elicitation(request),
@@ -29,7 +29,7 @@ def build_elicitation_form(request: PermissionRequest) -> dict[str, Any]:
                 "comment": {
                     "type": "string",
                     "title": "Comment",
-                    "description": "What the agent is told if you say no.",
+                    "description": "Comment for the agent if you refuse.",
                 },
             },
             "required": ["answer"],
@@ -38,7 +38,7 @@ def build_elicitation_form(request: PermissionRequest) -> dict[str, Any]:
 
 
 def format_elicitation(request: PermissionRequest) -> str:
-    """The question in words; nothing is cut off, nothing is invisible."""
+    """The question as text, complete, with invisible characters shown."""
     lines = [
         f"{_escape_text(request.asked_for)} asks for permission in {_escape_text(request.cwd)}"
     ]
@@ -59,22 +59,22 @@ def format_elicitation(request: PermissionRequest) -> str:
 
 
 def read_answer(given: object, request: PermissionRequest) -> Allow | Deny:
-    """What a client's answer means; whatever is not clearly a yes is a no."""
+    """The decision of a client's answer; anything but a clear approval denies."""
     answer = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     action, content = answer.get("action"), answer.get("content")
     if action == "cancel":
         return Deny("The user closed the question without an answer.", by="user")
     if action != "accept" or not isinstance(content, dict):
-        return Deny("The user said no.", by="user")
+        return Deny("The user denied it.", by="user")
     filled = cast("dict[str, Any]", content)
     chosen, comment = filled.get("answer"), filled.get("comment")
     if chosen == "once":
-        return Allow("The user said yes.", by="user")
+        return Allow("The user approved it.", by="user")
     named = name_suggestions(request.suggestions)
     if isinstance(chosen, str) and chosen in named:
-        return named[chosen].accept("The user said yes.", by="user")
+        return named[chosen].accept("The user approved it.", by="user")
     said = comment.strip() if isinstance(comment, str) else ""
-    return Deny(said or "The user said no.", by="user")
+    return Deny(said or "The user denied it.", by="user")
 
 
 def _format_preview(preview: Display) -> list[str]:

@@ -1,4 +1,4 @@
-"""What each method of the protocol means on a stdio connection, in every revision."""
+"""The methods of the protocol on a stdio connection, in every revision."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -61,13 +61,13 @@ class RequestHandlers:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the client wants to hear of changed tools."""
+        """Whether the client wants notifications about changed tools."""
         return self._revision is not None or (
             self._modern is not None and self._modern.is_listening
         )
 
     def close(self) -> None:
-        """End what waits for the client."""
+        """Close the session of the client."""
         if self._modern is not None:
             self._modern.close()
 
@@ -89,7 +89,7 @@ class RequestHandlers:
         return method(request)
 
     def _get_stateless(self) -> "StatelessHandlers":
-        """The part for revisions without a handshake, loaded when the first client speaks one."""
+        """The handler of revisions without a handshake, loaded on first use."""
         if self._modern is None:
             from handaxe.frontends.mcp_server.handlers_stateless import StatelessHandlers
 
@@ -99,8 +99,8 @@ class RequestHandlers:
     def _initialize(self, params: Params) -> Result:
         wanted = params.get("protocolVersion")
         if not isinstance(wanted, str):
-            raise RpcError(INVALID_PARAMS, "`protocolVersion` is not a text.")
-        # Some clients shake hands twice on one connection: what they said last counts.
+            raise RpcError(INVALID_PARAMS, "`protocolVersion` must be a string.")
+        # Some clients send initialize twice on one connection: the last one counts.
         capabilities = params.get("capabilities")
         self._capabilities = cast("Params", capabilities) if isinstance(capabilities, dict) else {}
         self._revision = wanted if wanted in HANDSHAKE_REVISIONS else HANDSHAKE_REVISIONS[-1]
@@ -126,7 +126,7 @@ class RequestHandlers:
         try:
             return parse_roots(await self._peer.request("roots/list", {}))
         except RpcError as error:
-            self._on_warning(f"The client could not say where it works ({error.message}).")
+            self._on_warning(f"The client did not name its roots ({error.message}).")
             return None
 
     async def _list_tools(self, request: JsonRpcRequest) -> Result:
@@ -149,7 +149,7 @@ class RequestHandlers:
     def _set_level(self, request: JsonRpcRequest) -> Result:
         level = request.params.get("level")
         if level not in LOG_LEVELS:
-            raise RpcError(INVALID_PARAMS, f"`level` is none of {', '.join(LOG_LEVELS)}.")
+            raise RpcError(INVALID_PARAMS, f"`level` must be one of {', '.join(LOG_LEVELS)}.")
         self._level = level
         return {}
 
@@ -174,7 +174,7 @@ def _is_at_least(level: str, wanted: str) -> bool:
 
 
 class PeerCallChannel(CallChannel):
-    """The way back in revisions where the server asks by itself."""
+    """Requests to the client in revisions where the server may send them."""
 
     def __init__(
         self,
@@ -192,12 +192,12 @@ class PeerCallChannel(CallChannel):
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client said that it can show forms."""
+        """Whether the client declared that it can show forms."""
         return self._can_ask
 
     @property
     def wants_progress(self) -> bool:
-        """Whether the client gave a token for it, or reads the log."""
+        """Whether the client gave a progress token or reads the log."""
         return self._progress is not None
 
     async def ask(self, form: dict[str, Any]) -> object:
@@ -205,21 +205,21 @@ class PeerCallChannel(CallChannel):
         return await self._peer.request("elicitation/create", form)
 
     def progress(self, text: str) -> None:
-        """Say how far the call is."""
+        """Report the progress of the call."""
         if self._progress is not None:
             self._progress(text)
 
 
 GRACE_S = 1.5
-"""How long calls may still take when the client has closed its side."""
+"""Seconds for running calls after the client closed its side."""
 LOOK_EVERY_S = 2.0
-"""How often changed settings are noticed while nobody calls."""
+"""Seconds between checks for changed settings without calls."""
 
 
 async def serve(
     blueprint: SessionFactory, source: int, sink: int, signals: SignalListener | None = None
 ) -> int | None:
-    """Answer until the client goes or a signal comes; which signal it was."""
+    """Serve until the client disconnects or a signal comes; the signal."""
     ended = asyncio.Event()
     caught: list[int] = []
 
@@ -249,7 +249,7 @@ async def serve(
 
 
 async def _watch_settings(server_session: ServerSession, conversation: RequestHandlers) -> None:
-    """Notice settings that change while nobody calls, so that the client hears of it."""
+    """Check for changed settings without calls, to notify the client."""
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         if conversation.is_listening:

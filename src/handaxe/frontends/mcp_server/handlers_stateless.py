@@ -1,4 +1,4 @@
-"""The revision without a handshake: every request stands for itself and says who asks."""
+"""The revision without a handshake: every request names its client."""
 
 import asyncio
 import os
@@ -49,11 +49,11 @@ class StatelessHandlers:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the client wants to hear of changed tools."""
+        """Whether the client wants notifications about changed tools."""
         return bool(self._subscribed)
 
     def answer(self, request: JsonRpcRequest) -> Result | Awaitable[Result]:
-        """The result of a request, or its promise."""
+        """The result of a request, or a future of it."""
         check_envelope(request.meta)
         match request.method:
             case "server/discover":
@@ -70,7 +70,7 @@ class StatelessHandlers:
                 raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
 
     def notify_tools_changed(self) -> None:
-        """The tools on offer have changed."""
+        """Notify the client that the tools changed."""
         for number in self._subscribed:
             self._peer.notify("notifications/tools/list_changed", {"_meta": _build_meta(number)})
 
@@ -98,10 +98,10 @@ class StatelessHandlers:
         return complete_result(line.outcome(result))
 
     async def _listen(self, request: JsonRpcRequest) -> Result:
-        """A request that stays open while the client wants to hear of changes."""
+        """A request that stays open while the client wants notifications."""
         wanted = request.params.get("notifications")
         if not isinstance(wanted, dict):
-            raise RpcError(INVALID_PARAMS, "`notifications` is not an object.")
+            raise RpcError(INVALID_PARAMS, "`notifications` must be an object.")
         honoured = {_LISTABLE: True} if cast("Params", wanted).get(_LISTABLE) is True else {}
         mark = _build_meta(request.id)
         told = {"_meta": mark, "notifications": honoured}
@@ -117,7 +117,7 @@ class StatelessHandlers:
 
 
 def check_envelope(meta: Params) -> None:
-    """Refuse a request that does not say which revision it speaks and what its client can do."""
+    """Refuse a request that does not name its revision and the client's capabilities."""
     revision = meta.get(REVISION_KEY)
     if not isinstance(revision, str):
         raise RpcError(INVALID_PARAMS, f"`_meta` has no text under {REVISION_KEY!r}.")
@@ -129,7 +129,7 @@ def check_envelope(meta: Params) -> None:
 
 
 def build_discovery() -> Result:
-    """What `server/discover` says."""
+    """The result of `server/discover`."""
     return mark_cacheable(
         {
             "supportedVersions": list(ENVELOPE_REVISIONS),
@@ -140,12 +140,12 @@ def build_discovery() -> Result:
 
 
 def mark_cacheable(result: Result) -> Result:
-    """A result that says how long it holds: until the client asks again."""
+    """A result with its lifetime: until the next request."""
     return {**result, "ttlMs": 0, "cacheScope": "private"}
 
 
 def complete_result(result: Result) -> Result:
-    """A result with what this revision wants in every one."""
+    """A result with the fields that this revision requires."""
     meta: dict[str, Any] = {**result.get("_meta", {}), SERVER_INFO_KEY: SERVER_INFO}
     return {"resultType": "complete", **result, "_meta": meta}
 
@@ -163,11 +163,11 @@ class _RoundState(msgspec.Struct):
     asked: str
     """The fingerprint of the form that the client was asked to show."""
     answers: dict[str, Any] = {}
-    """What was said in earlier rounds, by fingerprint."""
+    """The answers of earlier rounds by fingerprint."""
 
 
 class MultiRoundChannel(CallChannel):
-    """The way back for a call that may have to come again."""
+    """Requests to the client for a call that may be repeated."""
 
     def __init__(
         self, params: dict[str, Any], *, can_ask: bool, progress: Callable[[str], None] | None
@@ -182,16 +182,16 @@ class MultiRoundChannel(CallChannel):
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client said that it can show forms."""
+        """Whether the client declared that it can show forms."""
         return self._can_ask
 
     @property
     def wants_progress(self) -> bool:
-        """Whether the client gave a token for it."""
+        """Whether the client gave a progress token."""
         return self._progress is not None
 
     async def ask(self, form: dict[str, Any]) -> object:
-        """What was said in this or an earlier round; otherwise the call ends here."""
+        """The answer of this or an earlier round; without one the call ends here."""
         fingerprint = _hash_form(form)
         if fingerprint in self._answers:
             return self._answers[fingerprint]
@@ -199,12 +199,12 @@ class MultiRoundChannel(CallChannel):
         raise InputRequired
 
     def progress(self, text: str) -> None:
-        """Say how far the call is."""
+        """Report the progress of the call."""
         if self._progress is not None:
             self._progress(text)
 
     def outcome(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The call's result, or the question that has to be answered first."""
+        """The result of the call, or the question to answer first."""
         if self._form is None:
             return result
         state = msgspec.json.encode(
@@ -220,14 +220,14 @@ class MultiRoundChannel(CallChannel):
         }
 
     def _given(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The answers so far; raises if the state is not one that this call was given."""
+        """The answers so far; raises if the state is not of this call."""
         text = params.get("requestState")
         if text is None:
             return {}
         try:
             signed = urlsafe_b64decode(text)
             mac, raw = signed[:_MAC_BYTES], signed[_MAC_BYTES:]
-            # The decoder forgives what does not belong there.
+            # The decoder accepts unknown fields.
             is_whole = urlsafe_b64encode(signed).decode() == text
         except (TypeError, ValueError):
             mac, raw, is_whole = b"", b"", False
@@ -236,7 +236,7 @@ class MultiRoundChannel(CallChannel):
         state = msgspec.json.decode(raw, type=_RoundState)
         responses = params.get("inputResponses")
         given = cast("dict[str, Any]", responses) if isinstance(responses, dict) else {}
-        # Who comes again without an answer is asked again.
+        # A repeated call without an answer gets the question again.
         said = {state.asked: given[_QUESTION]} if _QUESTION in given else {}
         return {**state.answers, **said}
 

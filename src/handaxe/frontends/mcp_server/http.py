@@ -1,7 +1,7 @@
-"""The server over streamable HTTP on loopback, on the official SDK: one session per client's.
+"""The server over streamable HTTP on loopback, on the official SDK.
 
-Clients of revisions without sessions share one, or two: one for those that can be asked, one for
-those that cannot.
+Each client session has a session. Clients of revisions without sessions share up to two: one for
+clients that can show forms, one for others.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from handaxe.frontends.signals import handle_hangup
 
 PATH = "/mcp"
 IDLE_S = 30 * 60
-"""A client's session that nobody used for so long is closed."""
+"""Idle seconds until a client's session is closed."""
 LOOK_EVERY_S = 2.0
 MAX_BODY_BYTES = 32 << 20
 
@@ -67,7 +67,7 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
 class HttpSession:
-    """A desk at which one MCP session is served."""
+    """The server session of one MCP session."""
 
     def __init__(self, blueprint: SessionFactory) -> None:
         self.server_session = ServerSession(blueprint)
@@ -87,7 +87,7 @@ class HttpSessions:
         self._telling: set[asyncio.Future[Any]] = set()
 
     def server(self) -> Server[Any]:
-        """The SDK's server with our methods."""
+        """The SDK's server with the methods of handaxe."""
         server: Server[Any] = _ListChangedServer(
             SERVER_INFO["name"],
             version=SERVER_INFO["version"],
@@ -107,7 +107,7 @@ class HttpSessions:
         return server
 
     async def look(self) -> None:
-        """Notice changed settings and forgotten sessions, again and again."""
+        """Check for changed settings and idle sessions periodically."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             for name, counter in list(self._counters.items()):
@@ -116,7 +116,7 @@ class HttpSessions:
                     await self.leave(name)
 
     async def leave(self, name: str) -> None:
-        """A client has ended its session."""
+        """Close the session of a client."""
         counter = self._counters.pop(name, None)
         if counter is not None:
             await counter.server_session.close()
@@ -213,7 +213,7 @@ class HttpSessions:
         return types.EmptyResult()
 
     async def _handle_roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
-        # Asked with the next call, whose answer is a stream the question can travel on.
+        # Ask with the next call: the question needs its response stream.
         self._counter(ctx).wants_roots = True
 
     def _tell(self, telling: Any) -> None:  # noqa: ANN401 - a coroutine of the SDK
@@ -229,25 +229,25 @@ class HttpSessions:
 
 
 class SdkCallChannel(CallChannel):
-    """The way back through the SDK, on the stream of the call itself."""
+    """Requests to the client through the SDK, on the stream of the call."""
 
     def __init__(self, ctx: Context, log_for: str | None = None) -> None:
         self._ctx = ctx
         has_token = ctx.meta is not None and "progress_token" in ctx.meta
         self._log_for = None if has_token else log_for
-        """The tool whose reports go to the log."""
+        """The tool whose progress goes to the log."""
         self._steps = 0
         self._told: asyncio.Queue[str | None] = asyncio.Queue()
         self._teller: asyncio.Future[None] | None = None
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client said that it can show forms."""
+        """Whether the client declared that it can show forms."""
         return _can_ask(self._ctx)
 
     @property
     def wants_progress(self) -> bool:
-        """Whether it might; the SDK knows."""
+        """Whether the client may want progress; the SDK decides."""
         return True
 
     async def ask(self, form: dict[str, Any]) -> object:
@@ -262,13 +262,13 @@ class SdkCallChannel(CallChannel):
         return answer.model_dump(by_alias=True, mode="json")
 
     def progress(self, text: str) -> None:
-        """Say how far the call is."""
+        """Report the progress of the call."""
         self._told.put_nowait(text)
         if self._teller is None:
             self._teller = asyncio.ensure_future(self._tell())
 
     async def finish(self) -> None:
-        """Let everything that was told arrive before the result does."""
+        """Deliver all progress before the result."""
         if self._teller is not None:
             self._told.put_nowait(None)
             await self._teller
@@ -289,7 +289,7 @@ class SdkCallChannel(CallChannel):
 
 
 class _ListChangedServer(Server[Any]):
-    """The SDK's server, which says in its handshake that the list of tools may change."""
+    """The SDK's server, which declares that the list of tools may change."""
 
     def create_initialization_options(
         self,
@@ -302,7 +302,7 @@ class _ListChangedServer(Server[Any]):
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
     def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401
-        """What is served; only the list of tools is watched for changes."""
+        """The capabilities; only the list of tools may change."""
         found = super().get_capabilities(*args, **options)
         return found.model_copy(
             update={"prompts": types.PromptsCapability(), "resources": types.ResourcesCapability()}
@@ -310,7 +310,7 @@ class _ListChangedServer(Server[Any]):
 
 
 class _SessionDeleteMiddleware:
-    """Tells the hall when a client deletes its session."""
+    """Reports when a client deletes its session."""
 
     def __init__(self, app: App, http_sessions: HttpSessions) -> None:
         self._app = app
@@ -344,21 +344,21 @@ def build_app(http_sessions: HttpSessions, *, port: int, token: str | None) -> A
 
 
 def bind(port: int) -> socket.socket:
-    """A socket on loopback; port 0 stands for any free one."""
+    """A loopback socket; port 0 picks a free port."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(("127.0.0.1", port))
     except (OSError, OverflowError) as error:
         listening.close()
-        raise SetupError(f"Port {port} cannot be used ({error}).") from None
+        raise SetupError(f"Cannot use port {port} ({error}).") from None
     return listening
 
 
 async def serve(
     blueprint: SessionFactory, listening: socket.socket, token: str | None
 ) -> int | None:
-    """Answer until a signal comes; which one, where it is none that uvicorn raises again."""
+    """Serve until a signal comes; the signal, unless uvicorn raises it again."""
     import uvicorn
 
     from handaxe.frontends.mcp_server.request_deadlines import DeadlineProtocol
@@ -379,7 +379,7 @@ async def serve(
     def leave() -> None:
         server.should_exit = True
 
-    # The other signals are uvicorn's own affair.
+    # uvicorn handles the other signals.
     with handle_hangup(leave) as heard:
         serving = asyncio.ensure_future(server.serve(sockets=[listening]))
         looking = asyncio.ensure_future(http_sessions.look())

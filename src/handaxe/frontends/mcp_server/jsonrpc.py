@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0 with one other side: requests both ways, notifications, batches, cancelling.
+"""JSON-RPC 2.0 with one peer: requests both ways, notifications, batches, cancelling.
 
-What a method means is somebody else's business. Whatever arrives, the answer is a message.
+The caller gives methods their meaning. Every input gets a valid answer.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ MAX_RUNNING = 10_000
 _log = logging.getLogger("handaxe.mcp")
 
 Reply = Callable[[dict[str, Any] | None], None]
-"""Takes the answer to one message; None if there is none."""
+"""Takes the answer to one message, or None."""
 
 
 class JsonRpcRequest:
-    """A request of the other side on its way."""
+    """A running request of the peer."""
 
     __slots__ = ("id", "is_cancelled", "method", "on_cancel", "params", "task")
 
@@ -38,18 +38,18 @@ class JsonRpcRequest:
         self.params = params
         self.is_cancelled = False
         self.on_cancel: Callable[[], object] | None = None
-        """How to stop it; without it its task is cancelled."""
+        """The function that stops it; without one its task is cancelled."""
         self.task: asyncio.Task[None] | None = None
 
     def set_cancel_handler(self, stop: Callable[[], object]) -> None:
-        """Say how to stop it."""
+        """Set the function that stops it."""
         self.on_cancel = stop
         if self.is_cancelled:
             stop()
 
     @property
     def meta(self) -> Params:
-        """What the request says beside its parameters."""
+        """The `_meta` of the request."""
         meta = self.params.get("_meta")
         return cast("Params", meta) if isinstance(meta, dict) else {}
 
@@ -59,7 +59,7 @@ Dispatch = Callable[[JsonRpcRequest], Result | Awaitable[Result]]
 
 
 class JsonRpcPeer:
-    """The other side of a connection."""
+    """The peer of a connection."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
@@ -71,7 +71,7 @@ class JsonRpcPeer:
         self._questions = 0
 
     def receive(self, line: bytes | None) -> None:
-        """Take in a line; None stands for one that was too long."""
+        """Handle a line; None stands for one that was too long."""
         if line is None:
             told = f"A line has at most {MAX_LINE_BYTES:,} bytes."
             self._tell(_build_error(None, RpcError(INVALID_REQUEST, told)))
@@ -89,7 +89,7 @@ class JsonRpcPeer:
             self._take(value, self._tell)
 
     async def request(self, method: str, params: Params) -> Any:  # noqa: ANN401 - its answer
-        """Ask the other side; raises `RpcError` if it answers with an error or goes."""
+        """Send a request to the peer; raises `RpcError` on an error or disconnect."""
         self._questions += 1
         number = f"handaxe-{self._questions}"
         answered = self._asked[number] = asyncio.get_running_loop().create_future()
@@ -103,18 +103,18 @@ class JsonRpcPeer:
             del self._asked[number]
 
     def notify(self, method: str, params: Params | None = None) -> None:
-        """Tell the other side something."""
+        """Send a notification to the peer."""
         told: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         self._tell(told if params is None else {**told, "params": params})
 
     def leave(self) -> None:
-        """The other side listens no longer: nothing it was asked will be answered."""
+        """Fail all requests to the peer, because it disconnected."""
         for answered in self._asked.values():
             if not answered.done():
-                answered.set_exception(RpcError(INTERNAL_ERROR, "The client has gone."))
+                answered.set_exception(RpcError(INTERNAL_ERROR, "The client disconnected."))
 
     async def finish(self, grace_s: float) -> None:
-        """Let running requests end within some time, then stop them."""
+        """Wait some time for running requests, then stop them."""
         tasks = [request.task for request in self._running.values() if request.task]
         if not tasks:
             return
@@ -125,7 +125,7 @@ class JsonRpcPeer:
 
     def _take_batch(self, items: list[Any]) -> None:
         if not self.takes_batches or not items:
-            problem = "An empty batch." if not items else "This revision knows no batches."
+            problem = "The batch is empty." if not items else "This revision has no batches."
             self._tell(_build_error(None, RpcError(INVALID_REQUEST, problem)))
             return
         answers: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ class JsonRpcPeer:
     def _take(self, value: object, reply: Reply) -> None:
         """Answer one message, now or later; `reply` is called once."""
         if not isinstance(value, dict):
-            reply(_build_error(None, RpcError(INVALID_REQUEST, "A message is an object.")))
+            reply(_build_error(None, RpcError(INVALID_REQUEST, "A message must be an object.")))
             return
         message = cast("dict[str, Any]", value)
         if "method" not in message and ("result" in message or "error" in message):
@@ -170,15 +170,15 @@ class JsonRpcPeer:
         if message.get("jsonrpc") != "2.0":
             raise RpcError(INVALID_REQUEST, '`jsonrpc` is not "2.0".')
         if not isinstance(method, str):
-            raise RpcError(INVALID_REQUEST, "`method` is not a text.")
+            raise RpcError(INVALID_REQUEST, "`method` must be a string.")
         if not _is_id(number):
-            raise RpcError(INVALID_REQUEST, "`id` is neither a text nor a whole number.")
+            raise RpcError(INVALID_REQUEST, "`id` must be a string or an integer.")
         if number in self._running:
             raise RpcError(INVALID_REQUEST, f"A request with the id {number!r} is still running.")
         if len(self._running) >= MAX_RUNNING:
             raise RpcError(TOO_MANY_REQUESTS, f"More than {MAX_RUNNING:,} requests are running.")
         if not isinstance(params, dict):
-            raise RpcError(INVALID_PARAMS, "`params` is not an object.")
+            raise RpcError(INVALID_PARAMS, "`params` must be an object.")
         return JsonRpcRequest(number, method, cast("Params", params))
 
     def _start(self, request: JsonRpcRequest, reply: Reply) -> None:
@@ -206,7 +206,7 @@ class JsonRpcPeer:
             told = f"An internal error of handaxe ({type(error).__name__}: {error})."
             answer = _build_error(request.id, RpcError(INTERNAL_ERROR, told))
         del self._running[request.id]
-        # Who has cancelled a request wants no answer to it any more.
+        # A cancelled request gets no answer.
         reply(None if request.is_cancelled else answer)
 
     def _take_notification(self, method: str, params: object) -> None:
@@ -254,4 +254,4 @@ def _build_error(number: object, error: RpcError) -> dict[str, Any]:
 
 
 def _reject_request(request: JsonRpcRequest) -> Result:
-    raise RpcError(INTERNAL_ERROR, f"Nobody answers {request.method}.")
+    raise RpcError(INTERNAL_ERROR, f"There is no handler for {request.method}.")

@@ -13,16 +13,16 @@ from handaxe.permission.prompts import OnAsk
 async def serve_mcp(
     session: Session, *, source: int | None = None, sink: int | None = None
 ) -> None:
-    """Serve the tools of a session over MCP until the client goes; the session stays open.
+    """Serve the tools of a session over MCP until the client disconnects; the session stays open.
 
-    `source` and `sink` are descriptors to read from and write to; without them standard input
-    and output become the protocol's, and what the program prints goes to standard error. Questions
-    go to the client's user where the session names nobody.
+    `source` and `sink` are descriptors to read and write. Without them the protocol takes standard
+    input and output, and prints of the program go to standard error. The client's user answers
+    questions if the session has no callback.
     """
     if get_parts(session).pipeline.is_closed:
         raise SetupError("The session is closed. Open a new one.")
     if (source is None) != (sink is None):
-        raise SetupError("`serve_mcp` takes both `source` and `sink`, or none of them.")
+        raise SetupError("`serve_mcp` needs both `source` and `sink`, or neither.")
     if source is None or sink is None:
         source, sink = take_stdio()
 

@@ -1,7 +1,8 @@
-"""What a client may fetch beside calling tools: prompts and resources.
+"""Prompts and resources for clients.
 
-Prompts are the skills and commands of the project and of its user. Resources are files, read by the
-tool Read with its permission and its record; listed are those that the session has dealt with.
+Prompts are the skills and commands of the project and its user. Resources are files, read by the
+tool Read with its permission and its record; the list has the files that the session read or
+changed.
 """
 
 import shlex
@@ -30,7 +31,7 @@ _REST = "arguments"
 
 
 class ContentProvider(ABC):
-    """Prompts and resources, in the protocol's words."""
+    """Prompts and resources as the protocol defines them."""
 
     @abstractmethod
     def prompts(self) -> Sequence[Params]:
@@ -38,7 +39,7 @@ class ContentProvider(ABC):
 
     @abstractmethod
     async def prompt(self, name: str, arguments: dict[str, str]) -> Params:
-        """What `prompts/get` gives."""
+        """The result of `prompts/get`."""
 
     @abstractmethod
     def resources(self) -> Sequence[Params]:
@@ -53,7 +54,7 @@ class ContentProvider(ABC):
         """The contents of a resource."""
 
     async def complete(self, ref: Params, argument: str, begun: str) -> Sequence[str]:  # noqa: ARG002
-        """How an argument of a prompt or a template may go on; nothing, where nobody knows."""
+        """Completions of an argument of a prompt or a template; empty if unknown."""
         return ()
 
 
@@ -64,14 +65,14 @@ class SessionContentProvider(ContentProvider):
         "uriTemplate": "file://{path}",
         "name": "file",
         "title": "A file",
-        "description": "A file by its absolute path, as far as it may be read.",
+        "description": "A file by its absolute path, if it may be read.",
     }
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def prompts(self) -> Sequence[Params]:
-        """Every skill and command that a person may run."""
+        """Every skill and command that a user may run."""
         from handaxe.app.slash_commands import list_slash_commands
 
         return [
@@ -87,7 +88,7 @@ class SessionContentProvider(ContentProvider):
         ]
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> Params:
-        """The text of a skill or command; it gives no permission."""
+        """The text of a skill or command; it grants no permissions."""
         from handaxe.app.slash_commands import list_slash_commands, render_command
 
         skill = next((one for one in list_slash_commands(self._session) if one.name == name), None)
@@ -102,7 +103,7 @@ class SessionContentProvider(ContentProvider):
         return {"description": skill.description, "messages": [message]}
 
     def resources(self) -> Sequence[Params]:
-        """The files that were read or changed in this session, the first first."""
+        """The files that this session read or changed, in order."""
         paths = get_parts(self._session).pipeline_context.ports[ReadLedger].paths()
         root = self._session.workdir.root.rstrip("/") + "/"
         return [
@@ -118,7 +119,7 @@ class SessionContentProvider(ContentProvider):
         """A file whole, by the tool Read."""
         path = parse_file_uri(uri)
         if path is None:
-            raise RpcError(RESOURCE_NOT_FOUND, "Only files can be read here.", {"uri": uri})
+            raise RpcError(RESOURCE_NOT_FOUND, "Only file: URIs can be read.", {"uri": uri})
         pieces: list[str] = []
         offset = 1
         for _ in range(MAX_PAGES):
@@ -140,7 +141,7 @@ class SessionContentProvider(ContentProvider):
         )
 
     async def complete(self, ref: Params, argument: str, begun: str) -> Sequence[str]:
-        """Paths of files that go on like this."""
+        """Paths of files that start like this."""
         if ref.get("uri") != self.file_template["uriTemplate"] or argument != "path":
             return ()
         root = self._session.workdir.root.rstrip("/") + "/"
@@ -156,7 +157,7 @@ class SessionContentProvider(ContentProvider):
 
 
 async def handle_request(content: ContentProvider, method: str, params: Params) -> Params:
-    """What one of the methods about prompts and resources gives."""
+    """The result of a method for prompts or resources."""
     match method:
         case "prompts/list":
             return {"prompts": list(content.prompts())}
@@ -181,14 +182,14 @@ async def handle_request(content: ContentProvider, method: str, params: Params) 
 def _get_text(params: Params, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise RpcError(INVALID_PARAMS, f"`{name}` is not a text.")
+        raise RpcError(INVALID_PARAMS, f"`{name}` must be a string.")
     return value
 
 
 def _get_object(params: Params, name: str) -> Params:
     value = params.get(name)
     if not isinstance(value, dict):
-        raise RpcError(INVALID_PARAMS, f"`{name}` is not an object.")
+        raise RpcError(INVALID_PARAMS, f"`{name}` must be an object.")
     return cast("Params", value)
 
 

@@ -25,7 +25,7 @@ CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 CODE_KEY = "handaxe/code"
-"""Where a failed result carries its stable code."""
+"""The key of the stable code of a failed result."""
 RESULT_SIZE_KEY = "anthropic/maxResultSizeChars"
 
 LOG_LEVELS = (
@@ -33,18 +33,18 @@ LOG_LEVELS = (
 )  # fmt: skip
 
 FIRST_LEVEL = "warning"
-"""What a client hears that has chosen no level."""
+"""The log level of a client that set none."""
 REPORT_LEVEL = "info"
-"""Of what calls report to clients that follow the log and not the progress."""
+"""The log level of progress for clients without a progress token."""
 
 FETCHING = (
     "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
     "resources/read", "completion/complete",
 )  # fmt: skip
-"""Methods about what a client may fetch beside calling tools."""
+"""Methods for prompts and resources."""
 FETCHABLE: "dict[str, Params]" = {"prompts": {}, "resources": {}, "completions": {}}
 CACHED = frozenset({*FETCHING[:1], *FETCHING[2:5]})
-"""Those whose results say how long they hold."""
+"""Methods whose results have a lifetime."""
 
 SERVER_INFO = {"name": "handaxe", "title": "handaxe", "version": __version__}
 INSTRUCTIONS = (

@@ -1,6 +1,6 @@
-"""How long a request may take to arrive, and how many connections may wait for theirs.
+"""Limits for requests that arrive slowly: their time and their number.
 
-Without this, connections that send half a request stay open for as long as the client likes.
+Without them, connections that send half a request stay open forever.
 """
 
 import asyncio
@@ -10,9 +10,10 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 REQUEST_S = 10.0
-"""From the first moment of a connection, or the first byte of a later request, to the last byte."""
+"""Seconds from the start of a connection, or the first byte of a later request, to the last byte.
+"""
 MAX_ARRIVING = 64
-"""So many requests may be on their way at once; the oldest makes way for one more."""
+"""Maximum incomplete requests; a new one closes the oldest."""
 MAX_CONNECTIONS = 512
 
 _ARRIVING = frozenset({h11.IDLE, h11.SEND_BODY})
@@ -20,18 +21,18 @@ _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-lengt
 
 
 class DeadlineProtocol(H11Protocol):
-    """Uvicorn's connection, ended when its request does not arrive in time."""
+    """A connection of uvicorn that closes when its request is late."""
 
     arriving: ClassVar[dict["DeadlineProtocol", asyncio.TimerHandle]]
-    """Connections of one server whose request is on its way, oldest first."""
+    """Connections with an incomplete request, oldest first."""
 
     @classmethod
     def create_for_server(cls) -> "type[DeadlineProtocol]":
-        """The protocol with a count of its own."""
+        """A protocol class with its own count."""
         return type(cls.__name__, (cls,), {"arriving": {}})
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - uvicorn says which
-        """Wait for its first request, for a while."""
+        """Wait for the first request, up to the limit."""
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
@@ -39,12 +40,12 @@ class DeadlineProtocol(H11Protocol):
         self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and see whether the request is whole now."""
+        """Handle data, and check whether the request is complete."""
         super().data_received(data)
         if self.conn.their_state not in _ARRIVING:
             self._stop_waiting()
@@ -62,9 +63,9 @@ class DeadlineProtocol(H11Protocol):
             timer.cancel()
 
     def give_up(self) -> None:
-        """End the connection; what did not come in time is not waited for."""
+        """Close the connection of a late request."""
         self._stop_waiting()
-        # There is none before the first request, whatever uvicorn's types say.
+        # It is None before the first request, whatever uvicorn's types say.
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(_TOO_LATE)

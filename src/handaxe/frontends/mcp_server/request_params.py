@@ -1,4 +1,4 @@
-"""What requests of several methods have in common: cursors, progress tokens, capabilities."""
+"""Parameters of several methods: cursors, progress tokens, capabilities."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,31 +10,31 @@ from handaxe.text.urls import parse_file_uri
 
 
 def check_cursor(params: dict[str, Any]) -> None:
-    """Refuse a cursor: every list is one page, so that none was ever given out."""
+    """Refuse a cursor: every list has one page, so no cursor exists."""
     if params.get("cursor") is not None:
-        raise RpcError(INVALID_PARAMS, "The cursor is unknown: every list is one page.")
+        raise RpcError(INVALID_PARAMS, "Unknown cursor: every list has one page.")
 
 
 def can_show_forms(capabilities: object) -> bool:
-    """Whether a client that declares these capabilities can put a form to its user."""
+    """Whether a client with these capabilities can show forms."""
     declared = cast("dict[str, Any]", capabilities) if isinstance(capabilities, dict) else {}
     elicitation = declared.get("elicitation")
     if not isinstance(elicitation, dict):
         return False
     modes = cast("dict[str, Any]", elicitation)
-    # An empty object is how the first revisions with forms say it.
+    # The first revisions with forms declare them with an empty object.
     return not modes or modes.get("form") is not None or "url" not in modes
 
 
 def is_logging_enabled(level: str) -> bool:
-    """Whether a client that chose this level wants to read what calls report."""
+    """Whether a client with this log level gets the progress of calls."""
     return LOG_LEVELS.index(level) <= LOG_LEVELS.index(REPORT_LEVEL)
 
 
 def create_progress_reporter(
     peer: JsonRpcPeer, request: JsonRpcRequest
 ) -> Callable[[str], None] | None:
-    """Says how far a request is; None if the client does not want to know."""
+    """The progress callback of a request; None if the client wants none."""
     token = request.meta.get("progressToken")
     if not isinstance(token, str | int):
         return None
@@ -50,7 +50,7 @@ def create_progress_reporter(
 
 
 def parse_roots(answer: object) -> list[str]:
-    """The directories a client's `roots/list` names, those that are there, in its order."""
+    """The existing directories of a client's `roots/list`, in its order."""
     found = cast("dict[str, Any]", answer).get("roots") if isinstance(answer, dict) else None
     roots = cast("list[Any]", found) if isinstance(found, list) else []
     paths = (_parse_path(root) for root in roots)

@@ -1,4 +1,4 @@
-"""The session behind one client, whatever the transport: its tools, its calls, its questions."""
+"""The session of one client for every transport: its tools, calls and questions."""
 
 import asyncio
 import contextlib
@@ -23,49 +23,49 @@ if TYPE_CHECKING:
 
 
 ROOTS_WAIT_S = 5.0
-"""How long a first call waits for a client that wants to say where it works."""
+"""Seconds that a first call waits for the client's roots."""
 
 
 class SessionFactory(NamedTuple):
     """How a client's session is opened."""
 
     open: Callable[[str, Sequence[str], OnAsk], Session]
-    """Gives the session for a root and more directories."""
+    """Opens the session for a root and more directories."""
     root: str | None = None
-    """The project, where a person named it; otherwise the client's first root or the cwd."""
+    """The project of --root; otherwise the client's first root or the current directory."""
     add_dirs: tuple[str, ...] = ()
     output_schemas: bool = False
-    """Whether clients get the output schemas of built-in tools, too."""
+    """Whether clients also get the output schemas of built-in tools."""
     is_lent: bool = False
-    """Whether the session is the program's own: it stays where it is, and open."""
+    """Whether the session belongs to a program: it keeps its root and stays open."""
     content: "Callable[[Session], ContentProvider] | None" = None
-    """What clients may fetch beside calling tools; without it the session's prompts and files."""
+    """The prompts and resources; without it the session's prompts and files."""
 
 
 class CallChannel(ABC):
-    """The way back to the client while one of its calls runs."""
+    """Requests to the client while one of its calls runs."""
 
     @property
     @abstractmethod
     def can_ask(self) -> bool:
-        """Whether somebody sits there who can answer a form."""
+        """Whether the client's user can answer a form."""
 
     @property
     @abstractmethod
     def wants_progress(self) -> bool:
-        """Whether somebody wants to know how far the call is."""
+        """Whether the client wants progress."""
 
     @abstractmethod
     async def ask(self, form: dict[str, Any]) -> object:
-        """Show a form and wait for what `elicitation/create` gives; raises if there is no way."""
+        """Show a form and wait for the result of `elicitation/create`; raises on failure."""
 
     @abstractmethod
     def progress(self, text: str) -> None:
-        """Say how far the call is."""
+        """Report the progress of the call."""
 
 
 class InputRequired(Exception):
-    """The client puts the question to its user and then calls again."""
+    """The client asks its user and then repeats the call."""
 
 
 class _RunningCall(NamedTuple):
@@ -82,21 +82,21 @@ class ServerSession:
         self._running: dict[str, _RunningCall] = {}
         self._offered: tuple[str, ...] | None = None
         self._give_back = contextlib.ExitStack()
-        """What ends with this client in a session that goes on."""
+        """What ends with this client while the session stays open."""
         self._asks_here = True
         """Whether permission questions go to the client."""
         self.on_offer: Callable[[], None] = lambda: None
-        """Called when the tools on offer have changed since the client saw them."""
+        """Called when the tools changed since the client's last list."""
         self.on_warning: Callable[[str], None] = lambda _: None
         self._opened = ("", ())
         self._session = self._open(())
 
     def expect_roots(self, roots: Awaitable[Sequence[str] | None]) -> None:
-        """The client will say where it works, or None; calls wait for it, but not for ever."""
+        """The client's roots, when it has sent them; calls wait for them up to a limit."""
         self._roots = asyncio.ensure_future(roots)
 
     async def tools(self) -> list[dict[str, Any]]:
-        """The definitions of the tools on offer."""
+        """The definitions of the offered tools."""
         from handaxe.frontends.mcp_server.tool_list import build_definitions
 
         session = await self._get_session()
@@ -112,10 +112,10 @@ class ServerSession:
         line: CallChannel,
         started: Callable[[Callable[[], object]], None],
     ) -> dict[str, Any]:
-        """Run one `tools/call`; `started` is told how to stop it."""
+        """Run one `tools/call`; `started` gets the function that stops it."""
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
-            raise RpcError(INVALID_PARAMS, "`name` is not the name of a tool.")
+            raise RpcError(INVALID_PARAMS, "`name` must be the name of a tool.")
         session = await self._get_session()
         call_id = get_parts(session).new_call_id()
         if self._asks_here:
@@ -126,7 +126,7 @@ class ServerSession:
             call = ToolCall(call_id, name, {} if arguments is None else arguments)
             result = get_parts(session).recorder.logged(await session.run(call))
             if line.wants_progress:
-                # What the call told is delivered by the loop, and belongs before its end.
+                # The loop delivers progress; let it do so before the result.
                 await asyncio.sleep(0)
         finally:
             del self._running[call_id]
@@ -153,7 +153,7 @@ class ServerSession:
             raise RpcError(INVALID_PARAMS, str(fault)) from None
 
     def look(self) -> None:
-        """Take in changed settings; whoever listens hears if the offer is another one."""
+        """Apply changed settings; notify the client if the tools changed."""
         get_parts(self._session).follow()
         if self._offered is None:
             return
@@ -163,7 +163,7 @@ class ServerSession:
             self.on_offer()
 
     async def close(self) -> None:
-        """End the session and whatever still runs in it."""
+        """Close the session and stop its calls."""
         if self._roots is not None:
             self._roots.cancel()
         if self._blueprint.is_lent:
@@ -191,7 +191,7 @@ class ServerSession:
         return session
 
     async def _get_session(self) -> Session:
-        """The session, once it is known where the client works."""
+        """The session, when the client's roots are known."""
         waiting = self._roots
         if waiting is None:
             return self._session
@@ -199,7 +199,7 @@ class ServerSession:
         if self._roots is waiting:
             self._roots = None
             if not done:
-                self.on_warning("The client did not say which directories it works in.")
+                self.on_warning("The client did not name its roots.")
             elif not waiting.cancelled() and (roots := waiting.result()) is not None:
                 await self._move(roots)
         return self._session
@@ -215,7 +215,7 @@ class ServerSession:
             await self._close_if_unused(before)
 
     async def _close_if_unused(self, session: Session) -> None:
-        """Close a session that was left behind, once its last call is over."""
+        """Close a replaced session after its last call."""
         if session is not self._session and not any(
             running.session is session for running in self._running.values()
         ):
@@ -226,17 +226,17 @@ class ServerSession:
 
         running = self._find_running(request.call_id)
         if running is None or not running.line.can_ask:
-            return Deny("Nobody is here to ask.", by="user")
+            return Deny("No user can be asked.", by="user")
         try:
             given = await running.line.ask(build_elicitation_form(request))
         except InputRequired:
-            return Deny("The client asks its user first, and then calls again.", by="callback")
+            return Deny("The client asks its user, then repeats the call.", by="callback")
         except RpcError as error:
             return Deny(f"The client could not ask its user ({error.message}).", by="user")
         return read_answer(given, request)
 
     def _connect_person(self, session: Session) -> None:
-        """Let the session ask the client's user, where its program names nobody."""
+        """Let the session ask the client's user if it has no callback."""
         from handaxe.app.services.permission_setup import (
             connect_forms,
             connect_permission_prompts,
@@ -271,7 +271,7 @@ class ServerSession:
             given = await running.line.ask(shown)
         except InputRequired:
             raise ElicitationUnavailable(
-                "The client asks its user first, and then calls again."
+                "The client asks its user, then repeats the call."
             ) from None
         except RpcError as error:
             raise ElicitationUnavailable(

@@ -1,7 +1,7 @@
-"""JSON lines over two descriptors: never blocking, never longer than they may be.
+"""JSON lines over two descriptors, without blocking and with a maximum length.
 
-Standard input and output become the protocol's alone. Whatever else prints, a library or a child
-process, prints to standard error, and no child inherits the two pipes.
+The protocol owns standard input and output. Libraries and child processes print to standard error,
+and no child inherits the two pipes.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ MAX_LINE_BYTES = 32 << 20
 _PIECE_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 20
 _FULL_BYTES = 8 << 20
-"""With so much unsent, no more is read: whoever does not listen is not asked further."""
+"""Maximum unsent bytes before reading stops."""
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -33,16 +33,16 @@ def encode(message: object) -> bytes:
     try:
         return escape_line_ends(_encoder.encode_lines((message,)))
     except (UnicodeEncodeError, ValueError, RecursionError, OverflowError):
-        # Slower, and takes what is rare: lone surrogates, numbers beyond 64 bits.
+        # Slower, but it accepts lone surrogates and numbers beyond 64 bits.
         return json.dumps(scrub(message), default=str, separators=(",", ":")).encode() + b"\n"
 
 
 def decode(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """The JSON value of a line; ValueError says why there is none."""
+    """The JSON value of a line; ValueError describes what is wrong."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError):
-        # The standard library also reads lone surrogates, so that the call itself can be told.
+        # The standard library also reads lone surrogates.
         try:
             return json.loads(line)
         except RecursionError:
@@ -50,7 +50,7 @@ def decode(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def take_stdio() -> tuple[int, int]:
-    """Private copies of standard input and output, which are nobody else's from now on."""
+    """Take standard input and output for the protocol; private copies of them."""
     sys.stdout.flush()
     try:
         source, sink = os.dup(0), os.dup(1)
@@ -68,14 +68,14 @@ def take_stdio() -> tuple[int, int]:
 
 
 def _set_pipe_size(sink: int) -> None:
-    """Let a pipe hold a whole long result, where the system knows how: fewer turns for one line."""
+    """Enlarge a pipe so that it holds a long result."""
     if sys.platform == "linux":
         with suppress(OSError):
             fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 class LineSplitter:
-    """Lines out of pieces; of a line that is too long only its end is noticed."""
+    """Joins chunks to lines; drops lines that are too long."""
 
     def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -84,7 +84,7 @@ class LineSplitter:
         self._is_skipping = False
 
     def feed(self, piece: bytes) -> Iterator[bytes | None]:
-        """The lines that a piece completes; None stands for one that was too long."""
+        """The lines that a chunk completes; None for one that was too long."""
         *ends, rest = piece.split(b"\n")
         for end in ends:
             self._hold(end)
@@ -92,7 +92,7 @@ class LineSplitter:
         self._hold(rest)
 
     def end(self) -> bytes | None:
-        """What came after the last line break."""
+        """The text after the last line break."""
         return self._taken()
 
     def _hold(self, piece: bytes) -> None:
@@ -112,7 +112,7 @@ class LineSplitter:
 
 
 class StdioTransport:
-    """Two descriptors as a stream of lines in and a stream of lines out."""
+    """Two descriptors as a stream of lines in each direction."""
 
     def __init__(self, source: int, sink: int) -> None:
         self._source = source
@@ -128,23 +128,23 @@ class StdioTransport:
         self._is_ended = False
         self._in_thread = False
         self.is_broken = False
-        """Whether nobody reads any more."""
+        """Whether the reader is gone."""
         self._was_blocking = os.get_blocking(sink)
         os.set_blocking(sink, False)
         _set_pipe_size(sink)
 
     def open(self, on_line: Callable[[bytes | None], None], on_end: Callable[[], None]) -> None:
-        """Hand over every line that comes, None for one that is too long, and then the end."""
+        """Pass on every line, None for one that is too long, and the end."""
         self._on_line, self._on_end = on_line, on_end
         try:
             self._resume()
         except PermissionError:
-            # A plain file is always ready, which the loop's way of waiting does not know.
+            # The loop cannot wait for a plain file, which is always ready.
             self._is_reading, self._in_thread = False, True
             threading.Thread(target=self._read_file, daemon=True).start()
 
     def send(self, line: bytes) -> None:
-        """Write a line now, or as soon as the other side takes it."""
+        """Write a line now, or when the reader is ready."""
         if self.is_broken:
             return
         if self._unsent:
@@ -160,11 +160,11 @@ class StdioTransport:
             self._pause()
 
     async def drain(self) -> None:
-        """Wait until everything is written or nobody reads."""
+        """Wait until everything is written or the reader is gone."""
         await self._sent.wait()
 
     def close(self) -> None:
-        """Let go of both descriptors."""
+        """Close both descriptors."""
         self._pause()
         self._loop.remove_writer(self._sink)
         if not self.is_broken:
@@ -193,7 +193,7 @@ class StdioTransport:
         self._take(piece)
 
     def _read_file(self) -> None:
-        # A file that cannot be read is at its end, as a pipe that breaks is.
+        # A read error ends the input, as a broken pipe does.
         with suppress(OSError):
             while piece := os.read(self._source, _PIECE_BYTES):
                 self._loop.call_soon_threadsafe(self._take, piece)

@@ -1,4 +1,4 @@
-"""Tools and results as clients see them: names, schemas, hints that follow from effects, data."""
+"""Tools and results as clients see them: names, schemas, hints from effects, data."""
 
 import math
 import re
@@ -24,16 +24,16 @@ SERVED = (
     "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TaskOutput", "TaskStop", "Undo",
     "WebFetch", "Write",
 )  # fmt: skip
-"""What a server offers where no tools are named; agents bring their own plans, memory, helpers."""
+"""The default tools of a server; agents have their own plans, memory and subagents."""
 MAX_LIST_CHARS = 16_000
-"""What the list of these tools may cost a client's model."""
+"""The token limit of the list of these tools."""
 
 _SELF_BOUNDED_CHARS = 500_000
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def list_default_tools(known: Collection[str]) -> list[str]:
-    """The names of the built-in tools that a server offers by itself."""
+    """The names of the built-in tools that a server offers by default."""
     return [name for name in SERVED if name in known]
 
 
@@ -42,9 +42,9 @@ def build_definitions(
     describe: Callable[[Tool[Any]], str] | None = None,
     output_schemas: bool = False,  # noqa: FBT001, FBT002 - an option of the server, as it stands
 ) -> list[dict[str, Any]]:
-    """What `tools/list` says.
+    """The result of `tools/list`.
 
-    `describe` gives the prompts of a session; `output_schemas`: also those of built-in tools.
+    `describe` gives the prompts of a session; with `output_schemas` those of built-in tools too.
     """
     return [
         _build_definition(tool, describe and describe(tool), output_schemas=output_schemas)
@@ -62,16 +62,15 @@ def _build_definition(
         definition["outputSchema"] = output
     definition["annotations"] = build_annotations(tool)
     if math.isinf(tool.max_result_chars):
-        # The tool bounds itself; a client that cuts its results shorter cuts what was asked for.
+        # The tool limits its results; a client that truncates them further would lose content.
         definition["_meta"] = {RESULT_SIZE_KEY: _SELF_BOUNDED_CHARS}
     return definition
 
 
 def build_annotations(tool: Tool[Any]) -> dict[str, Any]:
-    """Hints for whoever decides about a call, true of every input the tool can get.
+    """Hints about a tool, true for every input.
 
-    In the protocol's words, destructive is whatever replaces what was there, also if it can be
-    put back.
+    In the protocol, destructive means that a call may replace content, even if it can be undone.
     """
     effects = tool.effects
     title = get_display_name(tool) or _WORDS.sub(" ", tool.name).replace("_", " ")
@@ -92,10 +91,10 @@ def _has_web_access(tool: Tool[Any]) -> bool:
 
 
 def get_output_schema(tool: Tool[Any], *, of_builtin: bool = False) -> dict[str, Any] | None:
-    """The schema of a result's data, where the tool promises an object.
+    """The schema of a result's data, if it is an object.
 
-    Those of built-in tools would double what the list costs a client's model, and their data
-    may be long, so they are given only where somebody asked for them.
+    Those of built-in tools would double the size of the list, and their data may be long, so they
+    are given only on request.
     """
     if not of_builtin and type(tool).__module__.startswith("handaxe.tools."):
         return None
@@ -104,7 +103,7 @@ def get_output_schema(tool: Tool[Any], *, of_builtin: bool = False) -> dict[str,
 
 
 MAX_TOLD_TWICE_CHARS = 10_000
-"""Longer than this, a text is not repeated in data, nor data added to a text."""
+"""Maximum length of a text that is repeated in data, or that data is added to."""
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -114,9 +113,9 @@ def build_call_result(
     result: ToolResult,
     output_schemas: bool = False,  # noqa: FBT001, FBT002 - an option of the server, as it stands
 ) -> dict[str, Any]:
-    """What `tools/call` gives; a tool that does not exist is an error of the protocol.
+    """The result of `tools/call`; an unknown tool is a protocol error.
 
-    `output_schemas`: whether the list says what the data of built-in tools is.
+    `output_schemas`: whether the list has the schemas of built-in tools.
     """
     if result.code == UnknownTool.code:
         raise RpcError(INVALID_PARAMS, result.text)
@@ -137,7 +136,7 @@ def build_call_result(
 def _get_schema_data(
     session: Session, result: ToolResult, *, of_builtin: bool
 ) -> dict[str, Any] | None:
-    """The data of a tool that has a schema for it, as it is."""
+    """The data of a tool that has an output schema."""
     try:
         tool, _ = get_parts(session).catalog.find(result.tool)
     except UnknownTool:
@@ -149,7 +148,7 @@ def _get_schema_data(
 
 
 def _build_data(result: ToolResult, text: str) -> dict[str, Any] | None:
-    """Data that can stand for the whole result; None if there is none, or it would be too much."""
+    """Data that replaces the whole result, unless it is missing or too long."""
     has_pictures = any(isinstance(block, ImageBlock) for block in result.content)
     if has_pictures or len(text) > MAX_TOLD_TWICE_CHARS:
         return None

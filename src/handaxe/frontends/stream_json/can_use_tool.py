@@ -1,4 +1,4 @@
-"""Permission questions to the other end."""
+"""Permission questions to the client."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -21,7 +21,7 @@ _SHORT_CHARS = 50_000
 
 
 class StreamPermissionUi:
-    """Asks the other end whether a call may run."""
+    """Asks the client whether a call may run."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class StreamPermissionUi:
         self._open_calls = open_calls
 
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
-        """What the other end says; no answer is a no."""
+        """The client's decision; no answer denies."""
         sent = request.input
         fields = _build_question(request)
         if not can_fit_line(fields):
@@ -43,14 +43,14 @@ class StreamPermissionUi:
         try:
             answer = await self._channel.ask("can_use_tool", **fields)
         except ClientRequestFailed as failed:
-            return Deny(f"Nobody could be asked: {failed}")
+            return Deny(f"The client could not be asked: {failed}")
         changes = get_parts(self._session()).pipeline_context.ports[PermissionChanges]
-        return await read_result(answer, request, changes, sent=sent, giver="The other end")
+        return await read_result(answer, request, changes, sent=sent, giver="The client")
 
     async def ask_question(
         self, questions: tuple[UserQuestion, ...]
     ) -> dict[str, str] | str | None:
-        """Answers to questions of the model, which come as a changed input."""
+        """Ask the questions of the model; the answers come as a changed input."""
         listed = msgspec.to_builtins(questions)
         ids = [call for call, tool in self._open_calls().items() if tool == "AskUserQuestion"]
         try:
@@ -72,7 +72,7 @@ class StreamPermissionUi:
         return str(said) if said else None
 
     async def ask_form(self, form: ElicitationForm) -> dict[str, Any] | None:
-        """What the other end puts into a form, in the words of the protocol for MCP servers."""
+        """Show a form; the client's answer as in MCP."""
         about: Json = {
             "mcp_server_name": form.source,
             "message": form.message,
@@ -87,7 +87,7 @@ class StreamPermissionUi:
         try:
             answer = await self._channel.ask("elicitation", **about)
         except ClientRequestFailed as failed:
-            raise ElicitationUnavailable(f"The other end cannot show forms: {failed}") from None
+            raise ElicitationUnavailable(f"The client cannot show forms: {failed}") from None
         return _to_mapping(answer.get("content")) if answer.get("action") == "accept" else None
 
 
@@ -108,7 +108,7 @@ def _build_question(request: PermissionRequest) -> Json:
 
 
 def _find_path(given: Json) -> str | None:
-    """The file or directory a call is about, if it names one."""
+    """The file or directory of a call, if it names one."""
     named = (given.get(field) for field in PATH_FIELDS)
     return next((path for path in named if isinstance(path, str)), None)
 

@@ -1,4 +1,4 @@
-"""What an agent does, as the messages of the stream."""
+"""Events of an agent as messages of the stream."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -75,11 +75,11 @@ from handaxe.schema.user_turn import build_result_block
 
 _INTERRUPTED = "[Request interrupted by user"
 _GOES_ON = TextDelta, ThinkingDelta, ToolStarted, ToolInputDelta, CallAsked, CallProgress, FromAgent
-"""Events that come while an answer goes on, or because of a call in it."""
+"""Events during an answer, or because of a call in it."""
 
 
 class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client wants to see beside the messages everybody gets."""
+    """Optional messages that the client wants."""
 
     partial_messages: bool = False
     user_messages: bool = False
@@ -89,7 +89,7 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamCodec:
-    """Turns the events of one session into messages, in an order any client understands."""
+    """Turns the events of one session into messages, in an order that clients accept."""
 
     def __init__(
         self,
@@ -122,12 +122,12 @@ class StreamCodec:
         self._inputs: dict[str, Any] = {}
         self._since: dict[str, float] = {}
         self.context_tokens = 0
-        """How long the conversation was when the model last answered."""
+        """The length of the conversation at the last answer."""
         self.open_calls: dict[str, str] = {}
-        """Calls without a result, by id: the names of their tools."""
+        """The tools of calls without a result, by call id."""
 
     def messages(self, event: AgentEvent) -> Iterator[Json]:
-        """The messages that follow from an event of the agent."""
+        """The messages of an agent event."""
         if self._shown.partial_messages:
             if isinstance(event, RunStarted):
                 self._partial.begin(event.model)
@@ -140,7 +140,7 @@ class StreamCodec:
         yield from self._displays.messages(event)
 
     def convert_session_event(self, event: Event) -> Iterator[Json]:
-        """The messages that follow from an event of the session itself."""
+        """The messages of a session event."""
         if isinstance(event, AgentStarted | JobStarted):
             yield from self._flush_due()
         self._derived.hear(event)
@@ -167,7 +167,7 @@ class StreamCodec:
                 pass
 
     def build_heartbeats(self, least_s: float) -> Iterator[Json]:
-        """That calls are still running, for those that run so long; agents tell of themselves."""
+        """Heartbeats of long calls; agents report by themselves."""
         now = time.monotonic()
         for call_id, tool in self.open_calls.items():
             lasted_s = now - self._since.get(call_id, now)
@@ -185,7 +185,7 @@ class StreamCodec:
                 yield self._builder.build_system("init", **self._facts(event))
                 yield from self._flush_early()
             case AssistantSaid():
-                # Pieces that went out before have named the answer already.
+                # Earlier parts had the id of the answer.
                 self._message_id, self._is_answering = self._message_id or event.message_id, True
                 if self._logged_id != event.message_id:
                     self._logged_id, self._told = event.message_id, 0
@@ -214,7 +214,7 @@ class StreamCodec:
                 yield from self._convert_side_event(event)
 
     def _convert_side_event(self, event: AgentEvent) -> Iterator[Json]:
-        """What happens beside the conversation."""
+        """The messages of events outside the conversation."""
         match event:
             case Told() | Nudged():
                 told = self._builder.build_system(
@@ -267,7 +267,7 @@ class StreamCodec:
             yield from self._said(message, event)
 
     def _said(self, message: UserMessage, event: MessageAdded) -> Iterator[Json]:
-        """What a person said, for those who want to hear it again; what results brought along."""
+        """User messages, for clients that want them; also text that results bring along."""
         text = "".join(b.text for b in message.content if isinstance(b, TextBlock))
         is_interruption = message.synthetic and text.startswith(_INTERRUPTED)
         is_synthetic = is_interruption or event.is_beside_results
@@ -279,17 +279,17 @@ class StreamCodec:
         yield told | ({"isSynthetic": True} if is_synthetic else {"isReplay": True})
 
     def _flush_early(self) -> Iterator[Json]:
-        """What was told before the first turn: a stream begins with its turn."""
+        """The messages before the first turn, because a stream begins with its turn."""
         early, self._early = self._early, None
         yield from early or ()
 
     def _flush_due(self) -> Iterator[Json]:
-        """A call is told when anything follows it; the last of an answer brings the tokens."""
+        """The call messages of an answer; the last one has the tokens."""
         if self._is_due:
             yield from self._tell_blocks(TokenUsage(), None)
 
     def _tell_blocks(self, usage: TokenUsage, whole: AssistantMessage | None) -> Iterator[Json]:
-        """The finished parts of an answer that nobody was told yet; tokens come with the last."""
+        """The new finished parts of an answer; the last one has the tokens."""
         parts, self._untold, self._is_due = split_blocks(self._untold), [], False
         reason = whole.stop_reason if whole is not None else None
         for number, blocks in enumerate(parts, 1):
@@ -314,7 +314,7 @@ class StreamCodec:
     def _convert_answers(
         self, message: UserMessage, results: tuple[ToolResult, ...], parent: str | None
     ) -> Iterator[Json]:
-        """Every answer of a message that was not told already."""
+        """The new answers of a message."""
         by_id = {result.id: result for result in results}
         for block in message.content:
             if isinstance(block, ToolResultBlock) and block.tool_use_id not in self._answered:
@@ -339,7 +339,7 @@ class StreamCodec:
         yield told
 
     def _handle_agent_event(self, event: FromAgent) -> Iterator[Json]:
-        """A sub-agent's calls and results, under the call that started it."""
+        """Calls and results of a subagent, with the call that started it as parent."""
         inner = event.event
         if isinstance(inner, FromAgent):
             yield from self._handle_agent_event(inner)
@@ -382,7 +382,7 @@ class StreamCodec:
         )
 
     def wrap_message(self, kind: str, **fields: object) -> Json:
-        """A message of the session that follows from no event."""
+        """A message of the session without an event."""
         return self._builder.wrap_message(kind, **fields)
 
     def _start_answer(self) -> str:

@@ -1,4 +1,4 @@
-"""Requests to the other end of the stream, and the answers they wait for."""
+"""Requests to the client, and their answers."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -13,11 +13,11 @@ from handaxe.frontends.stream_json.wire_types import Json
 
 
 class ClientRequestFailed(Exception):
-    """The other end could not answer, or has gone."""
+    """The client could not answer, or disconnected."""
 
 
 class ControlChannel:
-    """Asks the other end, one answer per request."""
+    """Sends requests to the client and waits for their answers."""
 
     def __init__(self, write: Callable[[Json], None]) -> None:
         self._write = write
@@ -28,10 +28,10 @@ class ControlChannel:
         """The answer to one request.
 
         Raises:
-            ClientRequestFailed: there is none.
+            ClientRequestFailed: there is no answer.
         """
         if self._is_closed:
-            raise ClientRequestFailed("The other end has closed its side.")
+            raise ClientRequestFailed("The client disconnected.")
         request_id = str(uuid4())
         answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
         request = {"subtype": subtype, **fields}
@@ -45,7 +45,7 @@ class ControlChannel:
             self._waiting.pop(request_id, None)
 
     def take(self, response: Json) -> None:
-        """An answer came in; one that nobody waits for any more is dropped."""
+        """Handle an answer; drop it if its request is gone."""
         waiting = self._waiting.get(str(response.get("request_id")))
         if waiting is None or waiting.done():
             return
@@ -56,43 +56,43 @@ class ControlChannel:
             waiting.set_exception(ClientRequestFailed(str(response.get("error") or "It failed.")))
 
     def close(self) -> None:
-        """No answer will come any more."""
+        """Fail all requests: no more answers will come."""
         self._is_closed = True
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(ClientRequestFailed("The other end has closed its side."))
+                waiting.set_exception(ClientRequestFailed("The client disconnected."))
 
 
 WAIT_S = 30.0
-"""How long a turn waits for servers that are still on their way."""
+"""Seconds that a turn waits for servers that are still starting."""
 
 Opener = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 def build_openers(names: Iterable[str], channel: ControlChannel) -> dict[str, Opener]:
-    """For each server what opens its streams."""
+    """The function that opens the streams of each server."""
     return {name: _create_opener(name, channel) for name in names}
 
 
 def read_own_servers(request: Json) -> list[str]:
-    """The names of servers in the client's own process, as `initialize` gives them.
+    """The names of SDK servers from `initialize`.
 
     Raises:
-        SetupError: they are no list of names.
+        SetupError: they are not a list of names.
     """
     given: object = request.get("sdkMcpServers")
     names = cast("list[object]", given) if isinstance(given, list) else []
     if (given is not None and not isinstance(given, list)) or not all(
         isinstance(name, str) and name for name in names
     ):
-        raise SetupError("`sdkMcpServers` has to be a list of names.")
+        raise SetupError("`sdkMcpServers` must be a list of names.")
     return cast("list[str]", names)
 
 
 async def wait_for_servers(servers: McpServers | None, names: Iterable[str]) -> None:
-    """Wait for the client's servers, so that a turn begins with their tools; not for ever.
+    """Wait some time for the client's servers, so that a turn has their tools.
 
-    One that could not be reached before is tried again.
+    Servers that failed before are tried again.
     """
     if servers is None:
         return

@@ -1,4 +1,4 @@
-"""What the other end asks of us: one handler per request, an error for what nobody knows."""
+"""Control requests of the client: one handler each, an error for unknown ones."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,11 +27,11 @@ Handler = Callable[[Json], Awaitable[Json]]
 
 
 class ControlRequestError(Exception):
-    """A request that cannot be done, and why."""
+    """A request that fails, with the reason."""
 
 
 class ControlContext(Protocol):
-    """What control requests need of the conversation they belong to."""
+    """What control requests need from their conversation."""
 
     channel: ControlChannel
     servers: ClientServers
@@ -43,15 +43,15 @@ class ControlContext(Protocol):
 
     @property
     def context_tokens(self) -> int:
-        """How long the conversation was at the last answer."""
+        """The length of the conversation at the last answer."""
         ...
 
     def initialize(self, request: Json) -> None:
-        """Open the agent with what the client brings along."""
+        """Open the agent with the client's options."""
         ...
 
     def interrupt(self, *, cancel_queued: bool) -> Json:
-        """Stop the turn under way; a receipt for what waits."""
+        """Stop the running turn; the messages that still wait."""
         ...
 
 
@@ -82,7 +82,7 @@ class ControlHandler:
         }
 
     def start(self, message: Json) -> None:
-        """Handle a request beside everything else; its answer goes out when it is there."""
+        """Handle a request in the background and send its answer."""
         request_id = str(message.get("request_id") or "")
         request = message.get("request")
         given = cast("Json", request) if isinstance(request, dict) else {}
@@ -91,13 +91,13 @@ class ControlHandler:
         task.add_done_callback(lambda _: self._running.pop(request_id, None))
 
     def cancel(self, request_id: str) -> None:
-        """The other end no longer wants an answer."""
+        """The client cancelled a request."""
         task = self._running.get(request_id)
         if task is not None:
             task.cancel()
 
     async def finish(self) -> None:
-        """Wait for what is being handled."""
+        """Wait for running requests."""
         if self._running:
             await asyncio.wait(self._running.values(), timeout=5)
 
@@ -144,7 +144,7 @@ class ControlHandler:
     async def _set_model(self, request: Json) -> Json:
         name = request.get("model")
         if name is not None and not isinstance(name, str):
-            raise ControlRequestError("`model` has to be the name of a model, or null.")
+            raise ControlRequestError("`model` must be the name of a model, or null.")
         self._of.agent.set_model(name or cast("Any", self._open_model(None)))
         return {}
 
@@ -192,7 +192,7 @@ class ControlHandler:
 
 
 def build_client_hooks(given: object, channel: ControlChannel) -> dict[str, list[Json]] | None:
-    """The hooks of a client: each becomes a function that calls back over the stream."""
+    """The hooks of a client as functions that call back over the stream."""
     if not isinstance(given, dict):
         return None
     found: dict[str, list[Json]] = {}
@@ -220,9 +220,7 @@ def _create_callback(
             tool_use_id=event.get("tool_use_id"),
         )
         if sent is not event and "updatedInput" in str(answer.get("hookSpecificOutput")):
-            raise ControlRequestError(
-                "The input is too long to be changed by a hook of this client."
-            )
+            raise ControlRequestError("The input is too long for a hook of this client to change.")
         return answer
 
     call.__qualname__ = f"client hook {callback_id}"
@@ -230,7 +228,7 @@ def _create_callback(
 
 
 async def rewind_files(session: Session, message_id: str, *, dry_run: bool = False) -> Json:
-    """Undo every change since the message; what that touched."""
+    """Undo every change since the message; the touched files."""
     get_parts(session).recorder.flush()
     said_at = await asyncio.to_thread(_find_message_time, session, message_id)
     later = [

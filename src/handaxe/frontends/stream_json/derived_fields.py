@@ -1,4 +1,4 @@
-"""What clients are told of a call beside its input; the model never gets it."""
+"""Fields about a call that only clients get, never the model."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from handaxe.pipeline.parse import to_input_dict
 
 
 class DerivedFields:
-    """Keeps what was derived from the inputs of calls until their results are told."""
+    """Keeps the derived fields of calls until their results are sent."""
 
     def __init__(self) -> None:
         self._by_call: dict[str, dict[str, Any]] = {}
 
     def hear(self, event: Event) -> None:
-        """Take note of an event of the session."""
+        """Handle an event of the session."""
         if isinstance(event, CallStarted):
             given = to_input_dict(event.input)
             found = {name: x for name, x in event.derived.items() if given.get(name) != x}
@@ -27,7 +27,7 @@ class DerivedFields:
             self._by_call.setdefault(event.call_id, {}).update(found)
 
     def take(self, result: ToolResult) -> Json:
-        """What was derived for the call of a result, as a field of its message; mostly none."""
+        """The derived field of a result's message, usually empty."""
         found = self._by_call.pop(result.id, {})
         if result.decision is not None and result.decision.parts:
             found["commands"] = [part.text for part in result.decision.parts]

@@ -1,4 +1,4 @@
-"""What a client is told about a session: at its start, and when it asks."""
+"""The description of a session for a client: at its start and on request."""
 
 import msgspec
 
@@ -10,22 +10,22 @@ from handaxe.version import __version__
 
 _CHARS_PER_TOKEN = 4
 _LISTED_AS = {"Agent": "Task"}
-"""Tools that clients look for under their earlier names in this list."""
+"""Tools that this list gives under their earlier names, which clients expect."""
 
 
 class ClientServers(msgspec.Struct, frozen=True):
-    """MCP servers that were asked for and are not among those of the session."""
+    """Requested MCP servers that the session does not have."""
 
     problems: dict[str, str] = {}
-    """By name why each is not there."""
+    """The problem of each server by name."""
     inside: tuple[str, ...] = ()
-    """Those in the client's own process, which are reached over the stream."""
+    """SDK servers in the client's process, reached over the stream."""
     wrong: tuple[Json, ...] = ()
-    """Entries that were left out, each with `name`, `type` and `message`."""
+    """Ignored entries, each with `name`, `type` and `message`."""
 
 
 def build_init_fields(agent: Agent, servers: ClientServers, started: RunStarted) -> Json:
-    """The fields of the message that opens every turn."""
+    """The fields of the first message of every turn."""
     session = agent.session
     names = [skill.name for skill in list_slash_commands(session)]
     return {
@@ -96,7 +96,7 @@ def build_context_usage(agent: Agent, conversation_tokens: int) -> Json:
     ]
     system = sum(len(part) for part in agent.system_prompt()) // _CHARS_PER_TOKEN
     tool_tokens = sum(int(str(tool["tokens"])) for tool in tools)
-    # What the model counted holds the prompt and the tools already.
+    # The count of the model includes the prompt and the tools.
     total = max(conversation_tokens, system + tool_tokens)
     limit = agent.model.context_tokens
     shares = (
@@ -125,18 +125,18 @@ def build_context_usage(agent: Agent, conversation_tokens: int) -> Json:
 
 
 async def run_local_command(agent: Agent, prompt: str) -> list[AgentEvent] | None:
-    """What happened, with the end last; None if the prompt is none of our commands."""
+    """The events of a local command, the end last; None if the prompt is not one."""
     typed = parse_slash_command(prompt)
     if typed is None or typed.name != "compact":
         return None
     done = await agent.compact(typed.arguments)
     if done is None:
-        return [build_run_result(agent, "There is nothing to make shorter.", is_error=True)]
-    return [done, build_run_result(agent, "The conversation was made shorter.", is_error=False)]
+        return [build_run_result(agent, "There is nothing to compact.", is_error=True)]
+    return [done, build_run_result(agent, "Compacted the conversation.", is_error=False)]
 
 
 def build_run_result(agent: Agent, sentence: str, *, is_error: bool) -> RunFinished:
-    """The end of a turn that never reached the model."""
+    """The end of a turn without a model request."""
     return RunFinished(
         subtype="success",
         is_error=is_error,

@@ -1,7 +1,7 @@
-"""Messages as lines: one JSON object each, never longer than a client takes.
+"""Messages as JSON lines with a maximum length.
 
-Clients give up on a line of 1 MiB. What would be longer is made shorter where it says so: long
-texts lose their middle, pictures become a sentence.
+Clients reject lines above 1 MiB. Longer messages are shortened visibly: long texts lose their
+middle, images become a sentence.
 """
 
 import sys
@@ -22,7 +22,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def encode(message: Json) -> bytes:
-    """The message on one line, shortened if need be."""
+    """The message on one line, shortened if it is too long."""
     line = _encode_line(message)
     if len(line) <= MAX_LINE_BYTES:
         return line
@@ -37,18 +37,18 @@ def encode(message: Json) -> bytes:
 
 
 def can_fit_line(message: Json) -> bool:
-    """Whether a message goes out whole."""
+    """Whether a message fits without shortening."""
     return len(_encode_line(message)) <= MAX_LINE_BYTES
 
 
 def truncate_value(value: Any, limit_chars: int) -> Any:  # noqa: ANN401 - any JSON value
-    """The value with no text longer than the limit, and no picture that is."""
+    """The value with texts and images up to the limit."""
     if isinstance(value, str):
         return _truncate_text(value, limit_chars)
     if isinstance(value, dict):
         block = cast("Json", value)
         if block.get("type") == "image" and len(str(block.get("source"))) > limit_chars:
-            return {"type": "text", "text": "[A picture that is too large to be passed on here.]"}
+            return {"type": "text", "text": "[An image that is too large for this stream.]"}
         return {key: truncate_value(item, limit_chars) for key, item in block.items()}
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
@@ -77,7 +77,7 @@ def _encode_line(message: Json) -> bytes:
 
 
 class LineWriter:
-    """Writes messages whole and at once."""
+    """Writes complete messages and flushes."""
 
     def __init__(self, write: Callable[[bytes], object] | None = None) -> None:
         self._write = write or _write_stdout

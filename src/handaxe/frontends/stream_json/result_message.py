@@ -1,4 +1,4 @@
-"""The last message of a run: how it ended, and what it took."""
+"""The last message of a run: how it ended, usage and cost."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ _CLIENT_REASONS = {
     "prompt_blocked": "hook_stopped",
     "permission_pending": "tool_deferred",
 }
-"""Our own reasons in the words that clients know; the exact one goes along as well."""
+"""Reasons of handaxe in the words of clients; the exact one is sent too."""
 
 
 _CLIENT_ERRORS: dict[Failure, str] = {
@@ -32,11 +32,11 @@ _CLIENT_ERRORS: dict[Failure, str] = {
     "too_long": "invalid_request",
     "script_ended": "unknown",
 }
-"""Why there is no answer, in the words that clients know; all else is the server's."""
+"""Model failures in the words of clients; all others are server errors."""
 
 
 def build_error_message(final: RunFinished, message_id: str) -> Json | None:
-    """What stands in place of an answer that the model did not give."""
+    """The answer text if the model gave none."""
     if final.failure is None:
         return None
     message = {
@@ -58,16 +58,16 @@ def _return_none(model: str, usage: TokenUsage) -> float | None:  # noqa: ARG001
 
 
 class MessageLookups(msgspec.Struct, frozen=True, kw_only=True):
-    """What messages tell that no event holds."""
+    """Facts for messages that events do not have."""
 
     cost_of: Callable[[str, TokenUsage], float | None] = _return_none
     context_of: Callable[[str], int | None] = lambda _: None
     output_of: Callable[[str], str] = lambda _: ""
-    """Where a sub-agent writes what it says, by its id."""
+    """The transcript file of a subagent by its id."""
 
 
 def build_pending_call(request: PermissionRequest) -> Json:
-    """A call that waits for an answer, with what a person needs to give one."""
+    """A waiting call, with everything needed to answer it."""
     return {
         "id": request.call_id,
         "name": request.tool,
@@ -84,7 +84,7 @@ def build_pending_call(request: PermissionRequest) -> Json:
 def build_result_message(
     final: RunFinished, lookups: MessageLookups, *, answers: int, inputs: Mapping[str, Any]
 ) -> Json:
-    """The message `result`, also what `--output-format json` prints."""
+    """The message `result`, also the output of `--output-format json`."""
     message: Json = {
         "type": "result",
         "subtype": final.subtype,

@@ -1,8 +1,7 @@
-"""Serve one conversation: messages and requests come in line by line, messages go out.
+"""Serve one conversation: messages and requests in, messages out, line by line.
 
-A message that comes during a turn waits and becomes a turn of its own. When the input ends, what
-waits is still done. The agent is opened by the first line, because a client may bring hooks and
-agents of its own with it.
+A message during a turn waits and becomes a turn of its own. At the end of input, waiting messages
+are still handled. The first line opens the agent, because a client may bring hooks and agents.
 """
 
 import asyncio
@@ -49,7 +48,7 @@ HEARTBEAT_S = 30.0
 async def send_heartbeats(
     codec: StreamCodec, write: Callable[[Json], None], interval_s: float = HEARTBEAT_S
 ) -> None:
-    """Tell of every open call, until somebody cancels this."""
+    """Send heartbeats of open calls until cancelled."""
     while True:
         await asyncio.sleep(interval_s)
         for message in codec.build_heartbeats(interval_s):
@@ -60,7 +59,7 @@ _NAME_CHARS = 200
 
 
 class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client brings along to the agent that is opened for it."""
+    """What a client adds to its agent."""
 
     on_ask: OnAsk | None = None
     on_question: OnQuestion | None = None
@@ -68,13 +67,13 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     hooks: dict[str, list[Json]] | None = None
     agents: Mapping[str, Any] = {}
     skills: frozenset[str] | None = None
-    """The names of the skills that count; None: all."""
+    """The names of the enabled skills; None: all."""
     servers: Mapping[str, Any] = {}
-    """MCP servers in the client's own process, by name what opens their streams."""
+    """SDK servers by name, with the functions that open their streams."""
     context_apart: bool = False
-    """Whether what differs from place to place stands in the first message."""
+    """Whether machine-specific context is in the first message."""
     source: str | None = None
-    """How the session begins for its hooks, where that is not what its past says."""
+    """The source of SessionStart, unless the session's past decides it."""
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,20 +87,20 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     servers: ClientServers = ClientServers()
     lookups: MessageLookups = MessageLookups()
     suggests: bool = False
-    """Whether the client wants to know what the person may say next."""
+    """Whether the client wants suggestions for the next prompt."""
     going_on: str | None = None
-    """What is said to an agent whose conversation ended in the middle of a turn; None: nothing."""
+    """The prompt for a conversation that ended in the middle of a turn, if any."""
     background_wait_s: tuple[float, float] = (0.0, 0.0)
-    """How long agents, and commands, in the background may still work when the input has ended."""
+    """Seconds that background agents, and commands, may run after the end of input."""
     heartbeat_s: float = HEARTBEAT_S
-    """How often calls that take long are told to be alive."""
+    """Seconds between heartbeats of long calls."""
 
 
 class QueuedMessage(msgspec.Struct):
-    """A message that waits for its turn."""
+    """A waiting message."""
 
     prompt: Prompt | None
-    """None: nobody said anything, but a hook or background work has something for the model."""
+    """None: a hook or background work has news for the model."""
     uuid: str | None = None
 
 
@@ -125,7 +124,7 @@ class StreamConversation:
 
     @property
     def agent(self) -> Agent:
-        """The agent, opened if it was not yet."""
+        """The agent; opens it on first use."""
         if self._agent is None:
             self._open({})
         assert self._agent is not None
@@ -133,11 +132,11 @@ class StreamConversation:
 
     @property
     def context_tokens(self) -> int:
-        """How long the conversation was at the last answer."""
+        """The length of the conversation at the last answer."""
         return self._codec.context_tokens if self._codec is not None else 0
 
     async def serve(self, lines: AsyncIterator[bytes]) -> None:
-        """Until the input ends and everything asked for is done."""
+        """Serve until the input ends and all messages are handled."""
         working = asyncio.ensure_future(self._work())
         try:
             async for line in lines:
@@ -153,7 +152,7 @@ class StreamConversation:
             await asyncio.gather(working, return_exceptions=True)
 
     def suspend(self) -> None:
-        """The process has to end: stop in a way that lets the work go on later."""
+        """The process ends: stop so that the work can be resumed later."""
         if self._agent is not None:
             self._agent.suspend()
 
@@ -168,12 +167,14 @@ class StreamConversation:
         if self._agent is not None:
             is_late = request.get("hooks") or request.get("agents")
             if is_late or not set(read_own_servers(request)) <= set(self.servers.inside):
-                raise SetupError("The agent is open already; hooks, agents and servers come first.")
+                raise SetupError(
+                    "The agent is already open. Send hooks, agents and servers before messages."
+                )
             return
         self._open(request)
 
     def interrupt(self, *, cancel_queued: bool) -> Json:
-        """Stop the turn under way; what waits stays unless it is cancelled too."""
+        """Stop the running turn; waiting messages stay unless they are cancelled too."""
         waiting: list[str | None] = []
         kept: list[QueuedMessage | None] = []
         while not self._queue.empty():
@@ -192,7 +193,7 @@ class StreamConversation:
         return {"still_queued": waiting}
 
     def _open(self, request: Json) -> None:
-        # Some clients name their own servers on the command line, others here.
+        # Some clients name SDK servers on the command line, others here.
         inside = dict.fromkeys((*self.servers.inside, *read_own_servers(request)))
         self.servers = msgspec.structs.replace(self.servers, inside=tuple(inside))
         serving = msgspec.structs.replace(self._serving, servers=self.servers)
@@ -227,7 +228,7 @@ class StreamConversation:
             self._queue.put_nowait(QueuedMessage(serving.going_on))
 
     def _wake(self) -> None:
-        """The agent has something to hear: a turn of its own if none is under way."""
+        """Background work has news: start a turn unless one is running."""
         if not self._is_busy and self._queue.empty():
             self._drop_suggestion()
             self._queue.put_nowait(QueuedMessage(None))
@@ -241,7 +242,7 @@ class StreamConversation:
         try:
             value: object = json.loads(line)
         except (ValueError, RecursionError) as error:
-            self._complain(f"A line that is not JSON was passed over: {error}.")
+            self._complain(f"Skipped a line that is not JSON: {error}.")
             return
         message = cast("Json", value) if isinstance(value, dict) else {}
         match message.get("type"):
@@ -257,7 +258,7 @@ class StreamConversation:
             case "keep_alive":
                 pass
             case other:
-                self._complain(f"A message of type {other!r} was passed over.")
+                self._complain(f"A message of type {other!r} was skipped.")
 
     def _hear(self, message: Json) -> None:
         try:
@@ -283,7 +284,7 @@ class StreamConversation:
         while (waiting := await self._queue.get()) is not None:
             await self._handle_message(waiting)
             if self._agent is not None and self._agent.wakes.wants_run:
-                # It came while the turn ended.
+                # News arrived while the turn ended.
                 self._wake()
         if self._agent is not None:
             await self._hear_background(self._agent)
@@ -297,9 +298,9 @@ class StreamConversation:
             self._is_busy = self._wants_interrupt = False
 
     async def _hear_background(self, agent: Agent) -> None:
-        """After the end of the input: what background work has to tell, if it does so in time.
+        """After the end of input: turns for news of background work, up to the time limit.
 
-        Lines of a watch do not keep the connection for longer; the end of work does.
+        Lines of a watch do not extend the limit; the end of work does.
         """
         jobs, loop = agent.session.jobs, asyncio.get_running_loop()
         agents_s, commands_s = self._serving.background_wait_s
@@ -342,7 +343,7 @@ class StreamConversation:
             await self._suggest(agent)
 
     async def _suggest(self, agent: Agent) -> None:
-        """Tell what the person may say next; whatever comes before that makes it needless."""
+        """Send a suggestion for the next prompt, unless a message arrives first."""
         assert self._codec is not None
         self._is_busy = False
         asking = self._suggesting = asyncio.ensure_future(suggest_prompt(agent, self.last))
@@ -371,19 +372,19 @@ class StreamConversation:
                     agent.interrupt()
                 if isinstance(event, RunFinished):
                     self.last = event
-                    # What was told about the session comes before the end.
+                    # Send messages about the session before the result.
                     await asyncio.sleep(0)
                 for message in self._codec.messages(event):
                     self._write(message)
 
     async def _wait_for_servers(self) -> None:
-        """The client's own servers are there before the model is asked."""
+        """Wait for the client's SDK servers before the first model request."""
         if self.servers.inside:
             get_parts(self.agent.session).follow()
             await wait_for_servers(self.agent.session.mcp, self.servers.inside)
 
     def _tell(self, event: AgentEvent) -> None:
-        """Tell what happened without a run."""
+        """Send the messages of events without a run."""
         assert self._codec is not None
         if isinstance(event, RunFinished):
             self.last = event
@@ -392,7 +393,7 @@ class StreamConversation:
 
 
 def build_codec(agent: Agent, serving: ServeOptions) -> StreamCodec:
-    """The codec for an agent's events."""
+    """The codec for the events of an agent."""
     return StreamCodec(
         agent.session.id,
         lambda started: build_init_fields(agent, serving.servers, started),
@@ -425,18 +426,18 @@ Blocks = list[TextBlock | ImageBlock]
 
 
 class InvalidUserMessage(Exception):
-    """A message that says nothing an agent could work on."""
+    """A message without content for the agent."""
 
 
 def parse_prompt(message: Json) -> str | Blocks:
-    """The prompt in a user message: text as it is, or blocks of text and pictures."""
+    """The prompt of a user message: text, or text and image blocks."""
     inner = message.get("message")
     content = cast("Json", inner).get("content") if isinstance(inner, dict) else None
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         raise InvalidUserMessage(
-            "A user message needs `message.content`: a text, or a list of blocks."
+            "A user message needs `message.content`: a string or a list of blocks."
         )
     blocks = [_parse_block(item) for item in cast("list[object]", content)]
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
@@ -466,9 +467,9 @@ def _parse_block(item: object) -> TextBlock | ImageBlock:
                 return ImageBlock(str(source.get("media_type")), str(source.get("data")))
             except ValueError as error:
                 raise InvalidUserMessage(str(error)) from None
-        raise InvalidUserMessage("A picture has to come as base64 data.")
+        raise InvalidUserMessage("An image must have base64 data.")
     if kind == "document":
         source = cast("Json", block.get("source") or {})
         if source.get("type") == "text":
             return TextBlock(str(source.get("data")))
-    raise InvalidUserMessage(f"A block of type {kind!r} cannot be said to the agent.")
+    raise InvalidUserMessage(f"A block of type {kind!r} cannot be sent to the agent.")

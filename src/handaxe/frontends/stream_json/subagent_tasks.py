@@ -1,4 +1,4 @@
-"""Sub-agents as the tasks of the stream: started, at work, ended."""
+"""Subagents as tasks of the stream: started, running, ended."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class _Task(msgspec.Struct):
 
 
 class SubagentTasks:
-    """What each sub-agent has used so far."""
+    """The usage of each subagent so far."""
 
     def __init__(self, output_of: Callable[[str], str]) -> None:
         self._output_of = output_of
@@ -39,7 +39,7 @@ class SubagentTasks:
         self._live: dict[str, Json] = {}
 
     def update_live(self, job: JobState) -> list[Json]:
-        """All that goes on in the background, now that this has begun or ended."""
+        """The running background work, after a start or an end."""
         self._live.pop(job.job_id, None)
         if job.status == "running":
             self._live[job.job_id] = {
@@ -50,7 +50,7 @@ class SubagentTasks:
         return list(self._live.values())
 
     def started(self, event: AgentStarted) -> Json:
-        """The fields that announce it."""
+        """The fields of a started subagent."""
         self._tasks[event.agent_id] = _Task(event.description, event.call_id, time.monotonic())
         return {
             "task_id": event.agent_id,
@@ -62,7 +62,7 @@ class SubagentTasks:
         }
 
     def record_call(self, event: FromAgent, tool: str) -> Json:
-        """The fields that say it made one more call."""
+        """The fields of a new call of a subagent."""
         task = self._task(event)
         task.tool_uses += 1
         return {
@@ -74,11 +74,11 @@ class SubagentTasks:
         }
 
     def record_usage(self, event: FromAgent, usage: TokenUsage) -> None:
-        """One more answer of its model."""
+        """Count an answer of a subagent's model."""
         self._task(event).tokens += usage.input_tokens + usage.output_tokens
 
     def ended(self, event: AgentEnded) -> Json:
-        """The fields that say how it ended."""
+        """The fields of an ended subagent."""
         task = self._tasks.pop(event.agent_id, None)
         return {
             "task_id": event.agent_id,
@@ -95,7 +95,7 @@ class SubagentTasks:
 
 
 def build_task_started(job: JobState) -> Json:
-    """The fields that announce a command in the background."""
+    """The fields of a started background command."""
     return {
         "task_id": job.job_id,
         "description": job.description or job.command or job.job_id,
@@ -106,7 +106,7 @@ def build_task_started(job: JobState) -> Json:
 
 
 def build_task_ended(job: JobState, summary: str) -> Json:
-    """The fields that say how a command in the background ended."""
+    """The fields of an ended background command."""
     return {
         "task_id": job.job_id,
         "status": _STATUS.get(job.status, "completed"),

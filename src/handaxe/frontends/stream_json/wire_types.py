@@ -1,4 +1,4 @@
-"""Messages, blocks, tokens and costs in the shapes that clients of the stream know."""
+"""Messages, blocks, tokens and costs in the formats of stream-json clients."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -51,7 +51,7 @@ def convert_block(block: AssistantBlock | UserBlock) -> Json:
 
 
 def convert_result_content(blocks: Iterable[TextBlock | ImageBlock]) -> str | list[Json]:
-    """What a result holds: one text where that is all, else blocks."""
+    """The content of a result: a string if it is one text, else blocks."""
     listed = list(blocks)
     if len(listed) == 1 and isinstance(listed[0], TextBlock):
         return listed[0].text
@@ -59,7 +59,7 @@ def convert_result_content(blocks: Iterable[TextBlock | ImageBlock]) -> str | li
 
 
 def build_structured_result(result: ToolResult) -> Any:  # noqa: ANN401 - any JSON value
-    """The data of a result for programs; a failed one gives its sentence."""
+    """The data of a result for programs; for a failure its sentence."""
     if not result.ok:
         return f"Error: {result.text}"
     if result.data is None:
@@ -83,7 +83,7 @@ def convert_model_usage(
 
 
 def split_blocks(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
-    """Blocks in messages that fit a line each: a very long text goes out in pieces."""
+    """Blocks split into messages that fit a line."""
     parts: list[list[AssistantBlock]] = []
     is_full = True
     for block in blocks:
@@ -100,7 +100,7 @@ def split_blocks(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
 
 
 class PartialEvents:
-    """Follows one answer after the other."""
+    """Tracks the state of partial answers."""
 
     def __init__(self) -> None:
         self._model = ""
@@ -110,11 +110,11 @@ class PartialEvents:
         self._call_ids: dict[str, int] = {}
 
     def begin(self, model: str) -> None:
-        """The name of the model that answers from now on."""
+        """Set the model of the next answers."""
         self._model = model
 
     def events(self, event: AgentEvent, message_id: str) -> Iterator[Json]:
-        """The raw events that follow from one of ours."""
+        """The raw stream events of an event."""
         match event:
             case TextDelta():
                 yield from self._open_block("text", {"type": "text", "text": ""}, message_id)
@@ -145,7 +145,7 @@ class PartialEvents:
                 pass
 
     def _open_block(self, kind: str, block: Json, message_id: str) -> Iterator[Json]:
-        """Be inside a block of this kind, opened if need be."""
+        """Enter a block of this kind, opening it if needed."""
         if not self._is_open:
             self._is_open = True
             yield {
@@ -191,13 +191,13 @@ def _build_empty_message(message_id: str, model: str) -> Json:
 
 
 class MessageBuilder:
-    """Builds the messages of one session, each with the session's id and one of its own."""
+    """Builds the messages of one session with their ids."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
 
     def add_ids(self, message: Json) -> Json:
-        """The message with the ids that every message has."""
+        """The message with its ids."""
         return {**message, "session_id": self._session_id, "uuid": str(uuid4())}
 
     def wrap_message(self, kind: str, **fields: object) -> Json:
@@ -209,7 +209,7 @@ class MessageBuilder:
         return self.wrap_message("system", subtype=subtype, **fields)
 
     def build_user(self, content: list[Json], parent: str | None) -> Json:
-        """A message to the model; `parent` is the call that started the agent it is for."""
+        """A message to the model; `parent` is the call that started its agent."""
         message = {"role": "user", "content": content}
         return self.wrap_message("user", message=message, parent_tool_use_id=parent)
 
@@ -222,7 +222,7 @@ class MessageBuilder:
         stop_reason: str | None,
         parent: str | None,
     ) -> Json:
-        """A part of an answer; `parent` is the call that started the agent it is of."""
+        """A part of an answer; `parent` is the call that started its agent."""
         message: Json = {
             "id": message_id,
             "type": "message",
@@ -237,7 +237,7 @@ class MessageBuilder:
         return {**told, "aborted": True} if stop_reason == "aborted" else told
 
     def build_progress(self, call_id: str, tool: str, **fields: object) -> Json:
-        """That a call is still running."""
+        """The heartbeat of a running call."""
         return self.wrap_message(
             "tool_progress",
             tool_use_id=call_id,
@@ -247,7 +247,7 @@ class MessageBuilder:
         )
 
     def build_hook(self, event: HookRan) -> Iterator[Json]:
-        """That a hook began and ended."""
+        """The messages of a hook that ran."""
         name = f"{event.event}:{event.matcher or event.hook}"
         named = {"hook_id": str(uuid4()), "hook_name": name}
         yield self.build_system("hook_started", hook_event=event.event, **named)
@@ -263,19 +263,19 @@ class MessageBuilder:
 
 
 class CallDisplays:
-    """How calls look, as messages for clients that want to know."""
+    """Display blocks of calls as messages."""
 
     def __init__(
         self, builder: MessageBuilder, presenter: CallPresenter | None, *, partial: bool
     ) -> None:
-        """`partial`: also while the input of a call comes in."""
+        """`partial`: also while the input of a call arrives."""
         self._builder = builder
         self._presenter = presenter
         self._partial = partial
 
     def messages(self, event: object) -> Iterator[Json]:
-        """What an event changes."""
-        # Nothing comes before the first message of a run, or after its last.
+        """The messages of an agent event."""
+        # Send nothing before the first message of a run or after its last.
         if self._presenter is None or isinstance(event, RunStarted | RunFinished):
             return
         for shown in self._presenter.present(event):
@@ -289,6 +289,6 @@ class CallDisplays:
                 yield self._builder.build_system("call_display", **named, **fields)
 
     def started(self, event: object) -> Iterator[Json]:
-        """The same for an event of the session; the agent tells of all others itself."""
+        """The messages of a session event; the agent reports all others."""
         if isinstance(event, CallStarted):
             yield from self.messages(event)

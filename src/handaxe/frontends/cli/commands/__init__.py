@@ -1,7 +1,7 @@
-"""The commands of the command line: one module per command, named after it.
+"""The commands: one module per command, named after it.
 
-Belongs here: `configure(parser)` and `run(arguments)` of each command.
-Does not: anything that two commands need (`frontends.cli`).
+Belongs here: `run(arguments)` of each command.
+Does not: arguments and help texts (`frontends.cli.command_pages`), what two commands need.
 May import: the modules of `frontends.cli` that do not import it, and what `frontends.cli` may
 import.
 """

@@ -1,4 +1,4 @@
-"""`handaxe call TOOL [JSON] [key=value ...]`: one tool call through the whole pipeline."""
+"""`handaxe call`: one tool call through the whole pipeline."""
 
 import argparse
 import asyncio
@@ -48,14 +48,14 @@ async def _run_call(
 
 
 def _drop_pair_notes(result: ToolResult, words: list[str]) -> ToolResult:
-    """A pair can only be text, so reading it as what the tool wants is nothing to be told of."""
+    """Drop notes about converted text: the value of a pair is always text."""
     pairs = tuple(f"{word.partition('=')[0]}: read " for word in words if not _is_json(word))
     notes = tuple(note for note in result.notes if not note.startswith(pairs))
     return msgspec.structs.replace(result, notes=notes)
 
 
 def _find_person() -> dict[str, Any]:
-    """How to ask for permission and show forms, where a person sits at both ends."""
+    """Callbacks for permission questions and forms, if a user is at the terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return {}
     from handaxe.frontends.cli.terminal_prompts import ask_in_terminal
@@ -70,7 +70,7 @@ async def _fill_form(form: "ElicitationForm") -> dict[str, Any] | None:
 
 
 def read_call_input(words: list[str]) -> dict[str, Any]:
-    """One JSON object, or `key=value` words whose values the tool's own types will read."""
+    """The input from JSON objects and `key=value` words."""
     call_input: dict[str, Any] = {}
     for word in words:
         if _is_json(word):
@@ -84,7 +84,7 @@ def read_call_input(words: list[str]) -> dict[str, Any]:
             continue
         key, equals, text = word.partition("=")
         if not equals or not key:
-            raise SetupError(f"{word!r} is neither a JSON object nor key=value.")
+            raise SetupError(f"{word!r} is not an input. Give a JSON object or key=value.")
         call_input[key] = text
     return call_input
 

@@ -1,4 +1,4 @@
-"""`handaxe config`: show settings with their origins, and change single ones."""
+"""`handaxe config`: show settings with their files, and change them."""
 
 import argparse
 import asyncio

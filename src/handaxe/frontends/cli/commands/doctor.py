@@ -1,4 +1,4 @@
-"""`handaxe doctor`: what works on this machine, and what to do about the rest."""
+"""`handaxe doctor`: what works on this machine and how to fix the rest."""
 
 import argparse
 import asyncio
@@ -47,13 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine() -> list[Finding]:
-    """The findings for the current directory and the data directory, as far as both are there."""
+    """The findings for the current directory and the data directory, if they exist."""
     problems: list[Finding] = []
     root, home = "/nonexistent", Path("/nonexistent")
     try:
         root = os.path.realpath(".")
     except OSError as error:
-        value = f"the current directory is gone ({error.strerror})"
+        value = f"the current directory does not exist ({error.strerror})"
         problems.append(Finding(key="problem.directory", standing="no", value=value))
         os.chdir("/")  # The programs that are examined start in a directory that exists.
     try:
@@ -64,14 +64,14 @@ def _examine() -> list[Finding]:
 
 
 def _check_servers(found: list[Finding]) -> list[Finding]:
-    """The findings with how each server that may start took it to be spoken to."""
+    """The findings with the connection state of each MCP server."""
     from handaxe.app.session import Session
     from handaxe.frontends.cli.mcp_server_commands import check_servers
 
     try:
         session = Session(".")
     except (SetupError, OSError) as error:
-        value = f"could not be connected to: {error}"
+        value = f"connection failed: {error}"
         return [*found, Finding(key="problem.servers", standing="no", value=value)]
     rows = asyncio.run(check_servers(session)) if session.mcp is not None else ()
     by_key = {f"mcp.server.{row.name}": row for row in rows if row.status != "disabled"}
@@ -89,7 +89,7 @@ def _merge_status(finding: Finding, server: McpServer) -> Finding:
         finding,
         standing="weak" if server.status == "needs-auth" else "no",
         value=f"{finding.value}; {server.status}{f': {server.error}' if server.error else ''}",
-        advice=finding.advice or f"`handaxe mcp get {server.name} --check` says more.",
+        advice=finding.advice or f"`handaxe mcp get {server.name} --check` shows details.",
     )
 
 

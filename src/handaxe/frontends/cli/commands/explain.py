@@ -1,4 +1,4 @@
-"""`handaxe explain COMMAND`: the permission decision with its reasons; the command is not run."""
+"""`handaxe explain`: a permission decision with its reasons; runs nothing."""
 
 import argparse
 import asyncio
@@ -25,10 +25,12 @@ _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Decide and explain."""
+    """Print the decision."""
     if arguments.jsonl:
         if any(x is not None for x in (arguments.shell_command, arguments.tool, arguments.input)):
-            raise SetupError("With --jsonl the requests stand on standard input, and only there.")
+            raise SetupError(
+                "--jsonl reads requests from standard input. Leave out COMMAND, --tool and --input."
+            )
         for line in read_lines(sys.stdin.fileno()):
             _print_json(_answer_line(line))
         return DONE
@@ -48,13 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _warn_if_misspelled(tool: str, session: Session) -> None:
-    """A decision about a tool that is not there helps nobody who only misspelled its name."""
+    """Warn about a tool name that looks misspelled."""
     near = find_closest_name(tool, list(build_loaders()))
     is_known = tool in build_loaders() or any(
         one.name == tool for one in get_parts(session).catalog.list_offered()
     )
     if near and not is_known and resolve_tool_alias(tool) == tool and not tool.startswith("mcp__"):
-        print_notice(f"warning: no tool is named {tool!r}; did you mean {near!r}?")
+        print_notice(f"warning: There is no tool {tool!r}. Did you mean {near!r}?")
 
 
 def _read_request(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -68,7 +70,7 @@ def _read_request(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     except ValueError as error:
         raise SetupError(f"--input is not JSON: {error}") from None
     if not isinstance(call_input, dict):
-        raise SetupError("--input wants a JSON object.")
+        raise SetupError("--input must be a JSON object.")
     return arguments.tool, cast("dict[str, Any]", call_input)
 
 
@@ -81,7 +83,7 @@ def _answer_line(line: bytes) -> dict[str, Any]:
         answer: dict[str, Any] = {
             "verdict": "ask",
             "parts": [],
-            "reason": f"The request cannot be read: {error}.",
+            "reason": f"Invalid request: {error}.",
             "code": "call.bad_line",
         }
     else:
@@ -97,7 +99,7 @@ def _print_json(answer: dict[str, Any]) -> None:
 
 
 def _describe_sandbox(sandbox: dict[str, Any]) -> str:
-    """Where the command would run."""
+    """Whether the command would run in the sandbox."""
     if sandbox["confined"]:
         return f"it would run inside the sandbox ({sandbox['means']})"
     return to_visible_text(
@@ -106,7 +108,7 @@ def _describe_sandbox(sandbox: dict[str, Any]) -> str:
 
 
 def _format_reason(said: dict[str, Any]) -> str:
-    """Why, and what would change it; proposed rules of a command have lines of their own."""
+    """The reason and the remedy; proposed rules have lines of their own."""
     remedy = "" if said.get("proposals") else said.get("remedy", "")
     return to_visible_text(join_remedy(said["reason"], remedy), exact=True)
 
@@ -128,9 +130,7 @@ def _format_answer(answer: dict[str, Any]) -> str:
         for loss in answer.get("destructive", [])
     ]
     for proposal in answer.get("proposals", []):
-        lines.append(
-            f"  would be allowed by the rule {to_visible_text(proposal['rule'], exact=True)}"
-        )
+        lines.append(f"  allowed by the rule {to_visible_text(proposal['rule'], exact=True)}")
         lines.append(f"        in words     {to_visible_text(proposal['meaning'], exact=True)}")
         matches = to_visible_text(", ".join(proposal["would_match"]), exact=True)
         lines.append(f"        matches      {matches}")

@@ -1,4 +1,4 @@
-"""`handaxe gc`: remove what the data directory keeps beyond its budget or its time."""
+"""`handaxe gc`: delete data beyond the size and age limits."""
 
 import argparse
 from contextlib import suppress
@@ -24,10 +24,10 @@ from handaxe.undo.prune import prune
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prune and say what went."""
+    """Prune and print what was deleted."""
     home = open_data_home()
     given = read_settings_option(arguments.settings)
-    # What belongs to all projects of a user is not for the project here to say.
+    # The data belongs to all projects of the user, so settings of this project do not count.
     settings = open_configuration(str(Path.cwd()), home=home, given=given, sources="user").settings
     options = settings.undo
     try:
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _remove_leftovers(
     sessions: Path, settings: Settings, *, dry_run: bool
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Old results, and what commands left; how much there was of each."""
+    """Delete old results and output of commands; the count and size of each."""
     days = settings.cleanup_period_days or settings.retention_days
     old = find_old_results(sessions, days)
     sizes = [size for directory in old for size in list_file_sizes(directory)]

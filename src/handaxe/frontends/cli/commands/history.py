@@ -65,7 +65,7 @@ def _format_call(call: ChangedCall) -> str:
     part = " in part" if call.broken_off else ""
     facts = [
         "undone" if call.undone else "",
-        "cut off by a crash" if call.cut_off else "",
+        "interrupted by a crash" if call.cut_off else "",
         "pruned: cannot be undone" if call.pruned else "",
         f"took back {', '.join(call.undoes)}{part}" if call.undoes else "",
     ]

@@ -1,4 +1,4 @@
-"""`handaxe mcp`: the tools of a session for other agents, and the servers that sessions use."""
+"""`handaxe mcp`: serve tools to other agents, and manage the MCP servers of sessions."""
 
 import argparse
 import asyncio
@@ -74,7 +74,7 @@ def _serve_http(arguments: argparse.Namespace) -> int:
 
 
 def _read_token(file: str | None) -> tuple[str, bool]:
-    """The token, and whether it was made up just now."""
+    """The token, and whether it is new."""
     given = os.environ.pop(TOKEN_VARIABLE, None)
     where = f"${TOKEN_VARIABLE}"
     if file is not None:
@@ -82,14 +82,14 @@ def _read_token(file: str | None) -> tuple[str, bool]:
         try:
             given = Path(file).read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise SetupError(f"--token-file: {file} cannot be read ({error}).") from None
+            raise SetupError(f"--token-file: cannot read {file} ({error}).") from None
     if given is None:
         from secrets import token_urlsafe
 
         return token_urlsafe(32), True
     if len(given) < _MIN_TOKEN_CHARS or not given.isascii() or not given.isprintable():
         raise SetupError(
-            f"The token in {where} needs at least {_MIN_TOKEN_CHARS} plain characters."
+            f"The token in {where} needs at least {_MIN_TOKEN_CHARS} printable ASCII characters."
         )
     return given, False
 
@@ -99,12 +99,12 @@ def _build_session_factory(arguments: argparse.Namespace) -> SessionFactory:
 
     def open_one(root: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
         chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs)}
-        # A project that lists handaxe among its servers must not start it again from inside.
+        # A project may list handaxe as a server; do not start it again from inside.
         chosen["strict_mcp_config"] = True
-        # The word is for the project that was named, not for those that a client names.
+        # --trust-project is for the project of this command, not for those that a client names.
         is_own = resolve_project(root) == resolve_project(arguments.root or ".")
         chosen["trust_project"] = arguments.trust_project and is_own
-        # Over HTTP each client has a session object of its own, all with the same id.
+        # Over HTTP each client has a session object, all with the same id.
         chosen["shared_session"] = arguments.shared_session or arguments.http is not None
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask, default_tools=served)
 
@@ -131,16 +131,16 @@ def _install(arguments: argparse.Namespace) -> int:
     entry = build_entry(client, program, _build_arguments(arguments, root))
     file = client.file(project)
     if not arguments.write:
-        print_notice(f"for {client.title}, in {file} (--write puts it there):")
+        print_notice(f"for {client.title}, in {file} (--write adds it):")
         write_out(format_entry(client, arguments.name, entry, file))
         return DONE
     is_new = install(client, arguments.name, entry, file)
-    print_out(f"{file}: {'written' if is_new else 'is as it should be'}")
+    print_out(f"{file}: {'written' if is_new else 'already up to date'}")
     return DONE
 
 
 def _find_program(*, is_shared: bool) -> list[str]:
-    """How the server is started: by name in files that travel, else by where it is."""
+    """The program of the entry: by name in shared files, else by path."""
     from shutil import which
 
     found = which("handaxe")
@@ -150,12 +150,12 @@ def _find_program(*, is_shared: bool) -> list[str]:
 
 
 def _make_portable(source: str) -> str:
-    """A file by its whole path, because the client starts the server somewhere else."""
+    """An absolute path, because the client starts the server in another directory."""
     return os.path.abspath(source) if source.endswith(".py") else source
 
 
 def _build_arguments(arguments: argparse.Namespace, root: Path | None) -> list[str]:
-    """The session options of this command line, for the one that will be run."""
+    """The session options of this command line as arguments of the entry."""
     words: list[str] = [] if root is None else ["--root", str(root)]
     for option, values in (
         ("--add-dir", arguments.add_dir),

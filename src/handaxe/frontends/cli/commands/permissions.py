@@ -1,4 +1,4 @@
-"""`handaxe permissions`: the rules in force, since when, and how to take one back."""
+"""`handaxe permissions`: list permission rules, and revoke one."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""`handaxe prompt`: the system prompt as it would be sent, part by part with sizes."""
+"""`handaxe prompt`: the system prompt part by part, with sizes."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ from handaxe.text.tokens import estimate_tokens
 
 
 class PromptSummary(msgspec.Struct, kw_only=True):
-    """The whole prompt, and for whom it is."""
+    """The system prompt with its agent and model."""
 
     agent: str | None
     model: str
@@ -32,7 +32,7 @@ class PromptSummary(msgspec.Struct, kw_only=True):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the prompt; no model is asked, no hook runs, and nothing is kept."""
+    """Print the prompt without calling a model, running hooks or keeping data."""
     summary = asyncio.run(_read(arguments))
     sizes = [(len(one.text), estimate_tokens(one.text)) for one in summary.sections]
     chars, tokens = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
@@ -96,19 +96,19 @@ async def _read(arguments: argparse.Namespace) -> PromptSummary:
 
 
 class _UnopenedModel(Model):
-    """A model of which only the name is needed."""
+    """A model that only has a name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:  # noqa: ARG002
-        """Nothing is asked."""
-        raise ModelFailed("unreachable", "No model is asked here.")
+        """Fail: this model is never called."""
+        raise ModelFailed("unreachable", "This command calls no model.")
         yield  # an iterator, as every model gives one
 
 
 def _open_for_name(name: str | None) -> Model:
-    """The model, or its name alone where it has no key."""
+    """The model, or only its name if it has no key."""
     try:
         return open_model(name)
     except SetupError:

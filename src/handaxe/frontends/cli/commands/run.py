@@ -51,22 +51,26 @@ async def _answer(line: bytes, session: Session) -> list[ToolResult]:
     except ValueError as error:
         return [_reject_line(f"The line is not JSON: {error}.")]
     if not isinstance(value, dict):
-        return [_reject_line("The line is not a call.")]
+        return [_reject_line("A line must be a JSON object.")]
     value = cast("dict[str, Any]", value)
     if "batch" not in value:
         call = _parse_call(value, session)
         return [call if isinstance(call, ToolResult) else await session.run(call)]
     if "tool" in value:
-        return [_reject_line("A line has either `tool` or `batch`.", _get_text_id(value))]
+        return [
+            _reject_line(
+                "A line must have either `tool` or `batch`, not both.", _get_text_id(value)
+            )
+        ]
     return await _answer_batch(value, session)
 
 
 async def _answer_batch(value: dict[str, Any], session: Session) -> list[ToolResult]:
     items, stops = value["batch"], value.get("stop_on_error", False)
     if not isinstance(items, list):
-        return [_reject_line("`batch` is not a list.", _get_text_id(value))]
+        return [_reject_line("`batch` must be a list.", _get_text_id(value))]
     if not isinstance(stops, bool):
-        return [_reject_line("`stop_on_error` is neither true nor false.", _get_text_id(value))]
+        return [_reject_line("`stop_on_error` must be true or false.", _get_text_id(value))]
     read = [_parse_call(item, session) for item in cast("list[Any]", items)]
     if stops:
         read = _cancel_after_bad(read)
@@ -76,7 +80,7 @@ async def _answer_batch(value: dict[str, Any], session: Session) -> list[ToolRes
 
 
 def _cancel_after_bad(read: list[ToolCall | ToolResult]) -> list[ToolCall | ToolResult]:
-    """The items, with the answer that it did not run for every call behind one that is none."""
+    """The items, where every call after the first invalid one is cancelled."""
     bad = next((at for at, item in enumerate(read) if isinstance(item, ToolResult)), len(read))
     later = (
         item
@@ -90,15 +94,15 @@ def _cancel_after_bad(read: list[ToolCall | ToolResult]) -> list[ToolCall | Tool
 
 
 def _parse_call(value: object, session: Session) -> ToolCall | ToolResult:
-    """The call an object stands for, or the result that says it is none."""
+    """The call of a JSON object, or the result that says what is wrong with it."""
     if not isinstance(value, dict):
         return _reject_line("A call must be an object.")
     value = cast("dict[str, Any]", value)
     call_id, tool = _get_text_id(value), value.get("tool")
     if call_id is None and value.get("id") is not None:
-        return _reject_line("`id` is not a text.")
+        return _reject_line("`id` must be a string.")
     if not isinstance(tool, str):
-        return _reject_line("`tool` is not the name of a tool.", call_id)
+        return _reject_line("`tool` must be the name of a tool.", call_id)
     return ToolCall(
         escape_surrogates(call_id) if call_id else get_parts(session).new_call_id(),
         tool,
@@ -124,4 +128,4 @@ def _open(name: str) -> BinaryIO:
     try:
         return Path(name).open("rb")
     except OSError as error:
-        raise SetupError(f"{name} cannot be read ({error.strerror}).") from None
+        raise SetupError(f"Cannot read {name} ({error.strerror}).") from None

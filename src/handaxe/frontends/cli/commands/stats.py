@@ -1,4 +1,4 @@
-"""`handaxe stats`: what tools, servers and hooks cost, and which were never used."""
+"""`handaxe stats`: the cost of tools, servers and hooks, and the unused ones."""
 
 import argparse
 import time
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     everywhere = arguments.all or session_id is not None
     root = None if everywhere else resolve_project(arguments.root, may_be_gone=True)
     if arguments.days is not None and not arguments.days >= 0:
-        raise SetupError("--days takes a number of days, 0 or more.")
+        raise SetupError("--days must be 0 or more.")
     since = 0.0 if arguments.days is None else time.time() - arguments.days * _DAY_S
     found = collect_statistics(home, root=root, since=since, session_id=session_id)
     if arguments.json:
@@ -49,7 +49,7 @@ def _show(found: Statistics) -> None:
     _print_hooks(found.hooks)
     if found.never_used:
         total = sum(cost.definition_tokens for cost in found.never_used)
-        print_out(f"\nOffered and never called, {total:,} tokens in every request:")
+        print_out(f"\nNever called; their definitions cost {total:,} tokens in every request:")
         for cost in found.never_used:
             print_out(f"  {to_visible_text(cost.name):32} {cost.definition_tokens:>9,}")
 

@@ -1,4 +1,4 @@
-"""`handaxe tools [NAME]`: the tools on offer, or one tool's schema and prompt."""
+"""`handaxe tools`: the tools, or the prompt and schema of one."""
 
 import argparse
 import asyncio
@@ -27,12 +27,12 @@ from handaxe.text.escape import to_visible_text
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is on offer."""
+    """Print the tools."""
     schemas, tool, remark = asyncio.run(_read(arguments))
     if arguments.json:
         shown = schemas if arguments.name is None else _add_output(schemas[0], tool, arguments)
         if remark:
-            # The schema stays what a provider takes, so the remark stands beside it.
+            # The remark is not part of the schema, which goes to a provider as it is.
             print_error(f"{to_visible_text(tool.name)}: {remark}")
         write_line(json.dumps(shown, indent=2, ensure_ascii=False))
     elif tool is not None:
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _add_output(
     schema: dict[str, Any], tool: Tool[Any], arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """In the neutral dialect the schema of the data, too; a provider takes no such thing."""
+    """Add the output schema in the json-schema format; no provider accepts one."""
     output = get_data_schema(tool) if arguments.provider == "json-schema" else None
     return schema if output is None else {**schema, "outputSchema": output}
 
@@ -59,7 +59,7 @@ async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], An
         catalog = get_parts(session).catalog
         policy = get_parts(session).session_context.policy()
         if arguments.name is None:
-            # Whoever names tools wants to see these.
+            # With --tools, list only those tools.
             withheld = [] if arguments.tools else list_withheld_tools(catalog, policy)
             schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
@@ -86,7 +86,7 @@ def _print_list(catalog: Catalog, withheld: Sequence[tuple[Tool[Any], str]]) -> 
 
 
 def _find(name: str, catalog: Catalog, policy: Policy) -> tuple[Tool[Any], str]:
-    """A tool, and what keeps it from being offered."""
+    """A tool, and the reason why it is not offered."""
     try:
         tool, _ = catalog.find(name)
     except UnknownTool as unknown:

@@ -1,4 +1,4 @@
-"""`handaxe trust [DIR]`: let the files of a folder do what they want to do now."""
+"""`handaxe trust`: trust the settings files of a project."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ from handaxe.text.escape import to_visible_text
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked."""
+    """Trust, revoke or list."""
     record = TrustRecord(open_data_home())
     if arguments.list:
         _list(record, as_json=arguments.json)
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show:
         return DONE
     if not arguments.yes and sys.stdin.isatty() and not confirm_trust():
-        print_error(f"{to_visible_text(folder)} is not trusted as it is now.")
+        print_error(f"{to_visible_text(folder)} is not trusted.")
         return FAILED
     trusted = trust_folder(record, folder, wishes)
     if arguments.json:
@@ -49,7 +49,7 @@ def _list(record: TrustRecord, *, as_json: bool) -> None:
         write_json(folders)
         return
     if not folders:
-        print_error("No folder is trusted yet.")
+        print_error("No project is trusted yet.")
     for folder in folders:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(folder.at))
         print_out(f"{day}  {to_visible_text(folder.path)}")

@@ -1,4 +1,4 @@
-"""`handaxe undo [CALL_ID]`: put back what a session changed, while it runs or after it ended."""
+"""`handaxe undo`: undo the changes of a session, open or closed."""
 
 import argparse
 import asyncio
@@ -21,14 +21,14 @@ from handaxe.text.paths import unquote_path
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Undo and say what was put back."""
+    """Undo and print what was restored."""
     result = asyncio.run(_undo(arguments))
     if arguments.json:
         write_line(encode_result(result))
     elif result.ok:
         write_rendered(_render_result(result))
     else:
-        # The text quotes files, and no file may steer the terminal.
+        # The text quotes files, so escape control characters.
         write_error(BlockRenderer(colour=False).block(Text(_add_advice(result))))
     return compute_exit_code([result])
 
@@ -54,22 +54,22 @@ async def _undo(arguments: argparse.Namespace) -> ToolResult:
 
 
 def _find_path(word: str) -> str:
-    """The path that a word names: its very bytes, or an odd name as results show it."""
+    """The path of a word, which may be quoted as in results."""
     meant = unquote_path(word)
     return os.path.abspath(word if meant is None else meant)
 
 
 def _get_outside_paths(result: ToolResult) -> tuple[str, ...]:
-    """The paths that a refused undo would change elsewhere."""
+    """The paths outside the project that a refused undo would change."""
     if result.code != UndoOutside.code:
         return ()
     return tuple(cast("dict[str, list[str]]", result.data)["paths"])
 
 
 async def _confirm_outside(result: ToolResult) -> bool:
-    """Whether the person at the terminal wants files put back that lie elsewhere."""
+    """Ask whether to restore files outside the project."""
     write_error(BlockRenderer(colour=False).block(Text(result.text)))
-    line = await ask_line("Put them back all the same? [y/N]: ", sys.stderr)
+    line = await ask_line("Restore them anyway? [y/N]: ", sys.stderr)
     return (line or "").strip().lower() in {"y", "yes"}
 
 
@@ -82,11 +82,9 @@ def _render_result(result: ToolResult) -> str:
 
 def _add_advice(result: ToolResult) -> str:
     if result.code == "undo.conflict":
-        return f"{result.text}\n(`handaxe undo --force`, with the same arguments.)"
+        return f"{result.text}\nRun `handaxe undo --force` with the same arguments."
     if result.code == "undo.ambiguous":
-        return (
-            f"{result.text}\n(`handaxe undo --path PATH`, or `--force`, with the same arguments.)"
-        )
+        return f"{result.text}\nRun `handaxe undo --path PATH` or `handaxe undo --force`."
     if result.code == "undo.nothing":
-        return f"{result.text} `handaxe history` lists what was changed."
+        return f"{result.text} `handaxe history` lists the changes."
     return result.text

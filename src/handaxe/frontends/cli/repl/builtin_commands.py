@@ -1,4 +1,4 @@
-"""What a person types to handaxe itself: `/undo`, `/tools`, `/help` and their like."""
+"""Built-in slash commands: `/undo`, `/tools`, `/help` and others."""
 
 from collections.abc import Awaitable, Callable
 from itertools import islice, pairwise
@@ -33,7 +33,7 @@ _MAX_SESSIONS = 15
 
 
 class SlashCommandContext(Protocol):
-    """The conversation a command was typed in."""
+    """The conversation of a command."""
 
     agent: Agent
     opener: AgentFactory
@@ -43,20 +43,20 @@ class SlashCommandContext(Protocol):
     tool_tokens: dict[str, int]
 
     async def reopen(self, session_id: str | None) -> None:
-        """Go on in another session; None is a new one."""
+        """Continue in another session; None opens a new one."""
         ...
 
     async def read_answer(self) -> str | None:
-        """A line typed in answer to a question."""
+        """Read the answer to a question."""
         ...
 
 
 class ExitRequested(Exception):
-    """The person wants to go."""
+    """The user wants to leave."""
 
 
 async def run_command(text: str, dialogue: SlashCommandContext) -> bool:
-    """Do what a line says if it is a command of ours; whether it was."""
+    """Run a line if it is a built-in command; whether it was one."""
     typed = parse_slash_command(text)
     if typed is None:
         return False
@@ -69,7 +69,7 @@ async def run_command(text: str, dialogue: SlashCommandContext) -> bool:
             raise SetupError(f"There is no command /{typed.name}. Did you mean /{near}?")
         return False
     if typed.name in own and typed.name not in {"help", "exit", "undo"}:
-        # A project's own command of that name is what its people mean.
+        # A command of the project comes before a built-in one of the same name.
         return False
     await COMMANDS[typed.name][1](dialogue, typed.arguments)
     return True
@@ -82,8 +82,8 @@ async def _show_help(dialogue: SlashCommandContext, _: str) -> None:
     ]
     dialogue.screen.table(Table(("command", "what it does"), tuple(rows)))
     dialogue.screen.say(
-        "Esc or Ctrl-C stops the agent, Ctrl-C twice or Ctrl-D leaves, Shift-Tab changes the "
-        "permission mode, Alt-Enter begins a new line, @ completes paths.",
+        "Esc or Ctrl-C: stop the agent. Ctrl-C twice or Ctrl-D: leave. Shift-Tab: change the "
+        "permission mode. Alt-Enter: new line. @: complete a path.",
         "muted",
     )
 
@@ -116,7 +116,7 @@ async def _show_permissions(dialogue: SlashCommandContext, arguments: str) -> No
         session.set_mode(arguments)
     dialogue.screen.say(
         f"Mode: {session.permissions.mode}. /permissions MODE changes it, "
-        "/permissions revoke RULE takes back what was allowed."
+        "/permissions revoke RULE removes an allow rule."
     )
     for line in describe_access(session):
         dialogue.screen.say(line, "muted")
@@ -136,14 +136,14 @@ async def _revoke(dialogue: SlashCommandContext, rule: str) -> None:
             raise
         files = []
     get_parts(session).follow()
-    where = f" and out of {', '.join(files)}" if files else ""
-    dialogue.screen.say(f"{rule} is taken out of this session{where}.")
+    where = f" and from {', '.join(files)}" if files else ""
+    dialogue.screen.say(f"Removed {rule} from this session{where}.")
 
 
 async def _add_dir(dialogue: SlashCommandContext, arguments: str) -> None:
     session = dialogue.agent.session
     if not arguments:
-        raise SetupError("Which directory? /add-dir DIRECTORY")
+        raise SetupError("Name a directory: /add-dir DIRECTORY")
     place = session.workdir
     path = f"{place.home}{arguments[1:]}" if arguments.startswith("~/") else arguments
     path = path if path.startswith("/") else f"{place.current}/{path}"
@@ -151,7 +151,7 @@ async def _add_dir(dialogue: SlashCommandContext, arguments: str) -> None:
     before = place.roots
     get_parts(session).set_directories((*before[1:], path), by="slash_command")
     if place.roots == before:
-        raise SetupError(f"{path} is a working directory already.")
+        raise SetupError(f"{path} is already a working directory.")
     dialogue.screen.say(f"Working directories: {', '.join(place.roots)}.")
 
 
@@ -173,7 +173,7 @@ async def _resume(dialogue: SlashCommandContext, arguments: str) -> None:
             dialogue.screen.say(
                 f"  {number}. {one.session_id[:8]}  {to_visible_text(one.first_words)}"
             )
-        dialogue.screen.say("Which one? (a number; nothing: stay here)")
+        dialogue.screen.say("Which one? Enter its number, or press Enter to stay here.")
         line = (await dialogue.read_answer() or "").strip()
         if not line.isdecimal() or not 1 <= int(line) <= len(found):
             return
@@ -181,32 +181,32 @@ async def _resume(dialogue: SlashCommandContext, arguments: str) -> None:
     wanted = dialogue.opener.found(wanted)
     await dialogue.reopen(wanted)
     dialogue.screen.say(
-        f"Going on with {wanted}: {format_count(len(dialogue.agent.messages), 'message')}."
+        f"Continuing {wanted}: {format_count(len(dialogue.agent.messages), 'message')}."
     )
 
 
 async def _set_model(dialogue: SlashCommandContext, arguments: str) -> None:
     if arguments:
         dialogue.agent.set_model(arguments)
-    dialogue.screen.say(f"Talking to {dialogue.agent.model.name}.")
+    dialogue.screen.say(f"Model: {dialogue.agent.model.name}.")
 
 
 async def _clear(dialogue: SlashCommandContext, _: str) -> None:
     old = dialogue.agent.session.id
     await dialogue.reopen(None)
-    dialogue.screen.say(f"A new conversation. /resume {old} goes back to the old one.")
+    dialogue.screen.say(f"Started a new conversation. /resume {old} returns to the old one.")
 
 
 async def _compact_conversation(dialogue: SlashCommandContext, arguments: str) -> None:
     done = await dialogue.agent.compact(arguments)
     if done is None:
-        raise SetupError("There is nothing to make shorter.")
+        raise SetupError("There is nothing to compact.")
     dialogue.screen.show(done, dialogue.agent.session)
 
 
 async def _show_cost(dialogue: SlashCommandContext, _: str) -> None:
     usage = dialogue.usage
-    money = "the price is not known" if dialogue.cost_usd is None else f"${dialogue.cost_usd:.4f}"
+    money = "unknown price" if dialogue.cost_usd is None else f"${dialogue.cost_usd:.4f}"
     cached = f"{usage.cache_read_tokens:,} from the cache"
     dialogue.screen.say(
         f"{usage.input_tokens:,} tokens in, {cached}, {usage.output_tokens:,} out; {money}."
@@ -214,7 +214,7 @@ async def _show_cost(dialogue: SlashCommandContext, _: str) -> None:
     if dialogue.tool_tokens:
         ranked = sorted(dialogue.tool_tokens.items(), key=lambda item: -item[1])
         rows = tuple((tool, f"{tokens:,}") for tool, tokens in ranked)
-        dialogue.screen.table(Table(("results of", "tokens"), rows))
+        dialogue.screen.table(Table(("tool results", "tokens"), rows))
 
 
 def _create_table_command(table_of: Callable[[Agent], Table], nothing: str) -> Command:
@@ -237,12 +237,12 @@ async def _handle_mcp(dialogue: SlashCommandContext, arguments: str) -> None:
         return
     servers = dialogue.agent.session.mcp
     if wish != "reconnect" or not name.strip() or servers is None:
-        raise SetupError("Say /mcp, or /mcp reconnect NAME for a server that /mcp lists.")
+        raise SetupError("Use /mcp, or /mcp reconnect NAME with the name of a server.")
     try:
         await servers.reconnect(name.strip())
     except ToolFault as fault:
         raise SetupError(fault.sentence) from None
-    dialogue.screen.say(f"The MCP server {name.strip()!r} is connected.")
+    dialogue.screen.say(f"Connected to the MCP server {name.strip()!r}.")
 
 
 async def _exit(dialogue: SlashCommandContext, _: str) -> None:  # noqa: ARG001 - nothing to look at
@@ -250,45 +250,43 @@ async def _exit(dialogue: SlashCommandContext, _: str) -> None:  # noqa: ARG001 
 
 
 COMMANDS: dict[str, tuple[str, Command]] = {
-    "help": ("this list", _show_help),
-    "undo": ("put back the last change; CALL_ID, --redo, --force, --path PATH", _undo),
-    "tools": ("the tools on offer", _list_tools),
+    "help": ("show this list", _show_help),
+    "undo": ("undo the last change; CALL_ID, --redo, --force, --path PATH", _undo),
+    "tools": ("list the tools", _list_tools),
     "permissions": (
-        "the mode and the rules; MODE switches, revoke RULE takes back",
+        "show the mode and the rules; MODE changes it, revoke RULE removes one",
         _show_permissions,
     ),
-    "add-dir": ("work in another directory as well", _add_dir),
-    "resume": ("go on with another conversation of this project", _resume),
-    "model": ("who answers; NAME switches", _set_model),
-    "clear": ("begin a new conversation", _clear),
+    "add-dir": ("add a working directory", _add_dir),
+    "resume": ("continue another conversation of this project", _resume),
+    "model": ("show the model; NAME changes it", _set_model),
+    "clear": ("start a new conversation", _clear),
     "compact": (
-        "make the conversation shorter, with your wishes for the summary",
+        "summarize the conversation to free context; TEXT: instructions for the summary",
         _compact_conversation,
     ),
-    "cost": ("tokens and money so far", _show_cost),
+    "cost": ("show tokens and cost so far", _show_cost),
     "skills": (
-        "skills and commands of the project and yours",
+        "list skills and commands",
         _create_table_command(build_skills_table, "There are no skills or commands here."),
     ),
     "agents": (
-        "types of agents that can be started",
-        _create_table_command(build_agents_table, "There are no agents here."),
+        "list agent types",
+        _create_table_command(build_agents_table, "There are no agent types here."),
     ),
     "hooks": (
-        "what runs at which event",
-        _create_table_command(build_hooks_table, "No settings file names a hook."),
+        "list hooks by event",
+        _create_table_command(build_hooks_table, "No settings file has a hook."),
     ),
-    "mcp": ("MCP servers and how they stand; reconnect NAME connects one anew", _handle_mcp),
+    "mcp": ("list MCP servers with their state; reconnect NAME reconnects one", _handle_mcp),
     "styles": (
-        "output styles; the setting `outputStyle` chooses",
+        "list output styles; the setting `outputStyle` chooses one",
         _create_table_command(build_styles_table, "There are no styles."),
     ),
     "tasks": (
-        "agents and background commands of this session",
-        _create_table_command(
-            build_tasks_table, "Nothing was started in the background of this session."
-        ),
+        "list agents and background commands of this session",
+        _create_table_command(build_tasks_table, "This session has no background work."),
     ),
-    "exit": ("leave", _exit),
-    "quit": ("leave", _exit),
+    "exit": ("leave handaxe", _exit),
+    "quit": ("leave handaxe", _exit),
 }

@@ -1,4 +1,4 @@
-"""Where a person types: with history and completion if the extra is there, else plain lines."""
+"""Line editors: with history and completion if the extra `terminal` is there, else plain."""
 
 import os
 import sys
@@ -17,23 +17,23 @@ _SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
 
 
 class Interrupted(Exception):
-    """The person pressed Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
 
 class LineEditor(Protocol):
-    """Asks for one prompt after the other."""
+    """Reads one prompt after another."""
 
     @property
     def has_text(self) -> bool:
-        """Whether somebody is typing, as far as that can be known."""
+        """Whether the line has text, if that is known."""
         ...
 
     def take_text(self) -> str:
-        """What stands in a line that was given up, to go on from."""
+        """The text of a cancelled line, to continue from."""
         ...
 
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
-        """What was entered, starting from what is typed already; None at the end.
+        """The entered text, starting with `typed`; None at the end.
 
         Raises:
             Interrupted: Ctrl-C.
@@ -42,22 +42,22 @@ class LineEditor(Protocol):
 
 
 class PlainEditor:
-    """Lines as the terminal itself edits them."""
+    """Lines edited by the terminal."""
 
     def __init__(self) -> None:
         self._typed = ""
 
     @property
     def has_text(self) -> bool:
-        """Whether a line goes on that was typed in part; the rest the terminal keeps to itself."""
+        """Whether a cancelled line continues; the terminal hides the rest."""
         return bool(self._typed)
 
     def take_text(self) -> str:
-        """What was typed, also of a line that the terminal still holds."""
+        """The typed text, also of a line that the terminal still edits."""
         return self._typed + read_typed_input()
 
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
-        """One line, or several that were pasted together."""
+        """One line, or several pasted lines."""
         self._typed = typed
         write_out(prompt() + typed)
         sys.stdout.flush()
@@ -116,15 +116,15 @@ class RichEditor:
 
     @property
     def has_text(self) -> bool:
-        """Whether something stands in the line."""
+        """Whether the line has text."""
         return bool(self._session.default_buffer.text)
 
     def take_text(self) -> str:
-        """What stands in the line."""
+        """The text of the line."""
         return self._session.default_buffer.text
 
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
-        """One prompt; Alt-Enter and pasting give it more lines."""
+        """One prompt; Alt-Enter and pasting add lines."""
         try:
             return await self._session.prompt_async(prompt, default=typed, handle_sigint=False)
         except EOFError:
@@ -142,7 +142,7 @@ def create_line_editor(
     root: Callable[[], str],
     on_mode: Callable[[], None],
 ) -> LineEditor:
-    """The best there is for this terminal."""
+    """The best line editor for this terminal."""
     is_dumb = os.environ.get("TERM", "dumb") == "dumb"
     if is_dumb or find_spec("prompt_toolkit") is None:
         return PlainEditor()
@@ -150,7 +150,7 @@ def create_line_editor(
 
 
 def find_completions(text: str, commands: Sequence[str], root: str) -> Iterator[tuple[int, str]]:
-    """What could stand in place of the last word: commands after `/`, paths after `@`."""
+    """Completions of the word before the cursor: commands after `/`, paths after `@`."""
     if text.startswith("/") and " " not in text:
         for name in commands:
             if name.startswith(text[1:]):

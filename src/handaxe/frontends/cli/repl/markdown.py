@@ -1,4 +1,4 @@
-"""An answer while it comes in: Markdown, painted one finished part after the other."""
+"""A streamed answer as Markdown, rendered part by part."""
 
 import os
 import sys
@@ -13,23 +13,23 @@ class AnswerRenderer(Protocol):
     """Shows an answer piece by piece."""
 
     def add(self, piece: str) -> None:
-        """One more piece."""
+        """Add a piece of text."""
         ...
 
     def end(self) -> None:
-        """The answer is over, or something else is to be shown."""
+        """Finish the answer, because it ends or other output follows."""
         ...
 
 
 def create_answer_renderer(*, colour: bool) -> AnswerRenderer:
-    """Markdown where the terminal and its extra allow it, plain text everywhere else."""
+    """A Markdown renderer if the terminal and the extra allow it, else plain text."""
     if colour and find_spec("rich") is not None:
         return MarkdownRenderer()
     return PlainRenderer()
 
 
 class PlainRenderer:
-    """Text as it comes."""
+    """Plain text, written at once."""
 
     def __init__(self) -> None:
         self._has_open_line = False
@@ -50,13 +50,13 @@ class PlainRenderer:
 
 
 class MarkdownRenderer:
-    """Paints a paragraph, list or block of code as soon as it is whole."""
+    """Renders each paragraph, list or code block when it is complete."""
 
     def __init__(self) -> None:
         self._text = ""
 
     def add(self, piece: str) -> None:
-        """Paint what became whole."""
+        """Render the complete parts."""
         self._text += piece
         if "\n" not in piece:
             return
@@ -66,7 +66,7 @@ class MarkdownRenderer:
             self._paint(whole)
 
     def end(self) -> None:
-        """Paint the rest."""
+        """Render the rest."""
         rest, self._text = self._text, ""
         self._paint(rest)
 
@@ -85,7 +85,7 @@ class MarkdownRenderer:
 
 
 def _find_block_end(text: str) -> int:
-    """Where the last finished part ends: a blank line that is not inside a block of code."""
+    """The end of the last complete part: a blank line outside a code block."""
     in_code = False
     end = at = 0
     for line in text.splitlines(keepends=True):
@@ -98,7 +98,7 @@ def _find_block_end(text: str) -> int:
 
 
 def _get_columns() -> int:
-    """How wide the terminal is now, which COLUMNS need not know."""
+    """The current width of the terminal; COLUMNS may be outdated."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except (OSError, ValueError):

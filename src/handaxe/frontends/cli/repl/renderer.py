@@ -1,4 +1,4 @@
-"""What a person sees of a run: the answer, every call in a line, every change as a diff."""
+"""Renders a run: the answer, one line per call, changes as diffs."""
 
 import sys
 from typing import Any
@@ -31,7 +31,7 @@ _MAX_FAULT_LINES = 4
 
 
 class ReplRenderer:
-    """Paints the events of a run in the order they come."""
+    """Renders the events of a run in order."""
 
     def __init__(self, *, colour: bool) -> None:
         self._painter = BlockRenderer(colour=colour)
@@ -40,7 +40,7 @@ class ReplRenderer:
         self._slow_hooks = SlowHooks()
 
     def show(self, event: AgentEvent, session: Session) -> None:
-        """Paint one event."""
+        """Render one event."""
         match event:
             case TextDelta():
                 self._answer.add(event.text)
@@ -59,14 +59,14 @@ class ReplRenderer:
                 self.say(f"{event.sentence} Trying again in {event.delay_s:.1f} s.", "warning")
             case Compacted():
                 before, after = event.tokens_before, event.tokens_after
-                self.say(f"The conversation was made shorter: {before:,} → {after:,} tokens.")
+                self.say(f"Compacted the conversation: {before:,} → {after:,} tokens.")
             case RunFinished():
                 self._finish(event)
             case _:
                 pass
 
     def hear(self, event: Event) -> None:
-        """What a hook has for the terminal itself, whenever it comes, and that it is slow."""
+        """Show terminal output of hooks at any time, and slow hooks."""
         if not isinstance(event, HookRan):
             return
         if event.sequence:
@@ -76,23 +76,23 @@ class ReplRenderer:
             self.say(slow, "warning")
 
     def say(self, text: str, tone: str = "plain") -> None:
-        """One line of our own."""
+        """Print a line of handaxe."""
         self._answer.end()
         write_rendered(self._painter.block(Text(text, tone)))
         sys.stdout.flush()
 
     def finish_output(self) -> None:
-        """Finish what is half shown: somebody else is about to write."""
+        """Finish the current output, because other output follows."""
         self._answer.end()
 
     def table(self, table: Table) -> None:
-        """Rows under column names."""
+        """Print a table."""
         self._answer.end()
         write_rendered(self._painter.block(table))
         sys.stdout.flush()
 
     def blocks(self, result: ToolResult) -> None:
-        """A result with everything it shows."""
+        """Print the blocks of a result."""
         self.say(result.text, "plain" if result.ok else "bad")
         for block in result.display or ():
             write_rendered(self._painter.block(block))
@@ -139,4 +139,4 @@ def _truncate_diff(text: str) -> str:
     if len(lines) <= _MAX_DIFF_LINES:
         return text
     more = format_count(len(lines) - _MAX_DIFF_LINES, "more line")
-    return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more}; `handaxe history` has all\n"
+    return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more}; `handaxe history --diff` shows all\n"

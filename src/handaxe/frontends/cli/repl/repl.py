@@ -1,4 +1,4 @@
-"""A conversation at the terminal, prompt after prompt."""
+"""The conversation in a terminal."""
 
 import argparse
 import asyncio
@@ -40,20 +40,20 @@ from handaxe.hooks.notify import notify_hooks
 from handaxe.storage.home import find_data_home
 from handaxe.text.escape import format_count, to_visible_text
 
-WOKEN = "(something woke the agent)"
+WOKEN = "(the agent continues with news from background work)"
 CYCLE = ("default", "acceptEdits", "plan")
 Answer = TypeVar("Answer")
 _TWICE_S = 2.0
 IDLE_S = 60.0
-"""So long after an answer hooks hear that the person has not said anything."""
+"""Seconds after an answer until an idle notification."""
 
 
 def run_interactive(arguments: argparse.Namespace) -> int:
-    """Talk until the person leaves; the exit code."""
+    """Run the conversation until the user leaves; the exit code."""
     if arguments.resume == "":
         arguments.resume, arguments.pick = None, True
     if arguments.init or arguments.maintenance:
-        print_notice("--init and --maintenance are for runs with -p.")
+        print_notice("--init and --maintenance need -p.")
         arguments.init = arguments.maintenance = False
     try:
         opener = AgentFactory(arguments)
@@ -85,12 +85,12 @@ async def _run_repl(arguments: argparse.Namespace, opener: AgentFactory) -> int:
 
 
 class Repl:
-    """One person, one agent at a time."""
+    """One user and one agent at a time."""
 
     def __init__(self, arguments: argparse.Namespace, opener: AgentFactory) -> None:
         self.arguments = arguments
         self.opener = opener
-        # Somebody is here to go on talking; what works in the background reports later.
+        # Do not wait for background work at the end of a turn; it reports later.
         opener.wait_s = 0.0, 0.0
         opener.defers_calls = False
         self.screen = ReplRenderer(colour=can_show_colour(sys.stdout))
@@ -98,7 +98,7 @@ class Repl:
         self.cost_usd: float | None = 0.0
         self.tool_tokens: dict[str, int] = {}
         self.ended_by = 0
-        """The exit code that a signal calls for."""
+        """The exit code after a signal."""
         self._keys = KeyWatcher(self._stop_turn)
         self._expanding: asyncio.Future[str] | None = None
         self._interrupted_at = -_TWICE_S
@@ -106,7 +106,7 @@ class Repl:
         self._has_answered = self._is_woken = False
         self._reading: asyncio.Future[str | None] | None = None
         self._terminal = asyncio.Lock()
-        """Held by whoever reads the terminal while no agent works: the editor, or a question."""
+        """Held by the reader of the terminal: the editor or a question."""
         self._asking: list[asyncio.Future[Any]] = []
         self.agent = self._open()
         self._editor: LineEditor = create_line_editor(
@@ -117,7 +117,7 @@ class Repl:
         )
 
     async def talk(self, first: str) -> int:
-        """Prompt after prompt."""
+        """Read and answer prompts."""
         self._greet()
         if getattr(self.arguments, "pick", False):
             await run_command("/resume", self)
@@ -136,13 +136,13 @@ class Repl:
                 self.screen.say(str(error), "bad")
             if self._is_leaving:
                 return INTERRUPTED
-            # Lines that were typed meanwhile are prompts of their own.
+            # Lines typed while the agent worked are prompts.
             *lines, rest = self._keys.take().replace("\r", "\n").split("\n")
             waiting += [line for line in lines if line.strip()]
             self._keys.typed = rest
 
     async def reopen(self, session_id: str | None) -> None:
-        """Leave this session and go on in another; None is a new one."""
+        """Close this session and continue in another; None opens a new one."""
         old = self.agent
         self.arguments.session_id = session_id
         self.agent = self._open("clear" if session_id is None else "resume")
@@ -155,7 +155,7 @@ class Repl:
         await self.agent.session.close("prompt_input_exit")
 
     def terminate(self, task: "asyncio.Task[int]", code: int) -> None:
-        """The process has to end: stop in a way that lets the work go on later."""
+        """The process ends: stop so that the work can be resumed later."""
         self.ended_by = code
         self.agent.suspend()
         task.cancel()
@@ -167,7 +167,7 @@ class Repl:
         self.agent.session.set_mode(CYCLE[(at + 1) % len(CYCLE)])
 
     async def read_answer(self) -> str | None:
-        """A line typed in answer to a question, while the agent waits."""
+        """Read the answer to a question of a slash command."""
         return await self._ask_in_turn(read_line)
 
     def _open(self, source: str | None = None) -> Agent:
@@ -184,7 +184,7 @@ class Repl:
 
     def _greet(self) -> None:
         session = self.agent.session
-        self.screen.say(f"handaxe in {session.workdir.root}, talking to {self.agent.model.name}.")
+        self.screen.say(f"handaxe in {session.workdir.root}, model {self.agent.model.name}.")
         self.screen.say("/help lists commands; Esc stops the agent; Ctrl-D leaves.", "muted")
         if is_new_here(session):
             for line in describe_access(session):
@@ -193,7 +193,7 @@ class Repl:
             self.screen.say(describe_access(session)[-1], "muted")
         if said := len(self.agent.messages):
             self.screen.say(
-                f"Going on with a conversation of {format_count(said, 'message')}.", "muted"
+                f"Continuing a conversation of {format_count(said, 'message')}.", "muted"
             )
 
     def _prompt(self) -> str:
@@ -205,7 +205,7 @@ class Repl:
         return [*COMMANDS, *(skill.name for skill in list_slash_commands(self.agent.session))]
 
     async def _read(self, waiting: list[str]) -> str | None:
-        """The next prompt, once no question is open; Ctrl-C twice leaves."""
+        """The next prompt, when no question is open; Ctrl-C twice leaves."""
         while True:
             with _on_interrupt(self._drop_questions):
                 await self._terminal.acquire()
@@ -230,10 +230,10 @@ class Repl:
                 if self._is_repeated_interrupt():
                     self._is_leaving = True
                     return None
-                self.screen.say("\n(Ctrl-C again leaves)", "muted")
+                self.screen.say("\n(press Ctrl-C again to leave)", "muted")
 
     async def _edit(self) -> "asyncio.Future[str | None]":
-        """Let the person type a prompt; cancelled where somebody else needs the terminal."""
+        """Read a prompt; cancelled when a question needs the terminal."""
         reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
         self._reading = reading
         idle = asyncio.get_running_loop().call_later(IDLE_S, self._notify_idle)
@@ -247,13 +247,13 @@ class Repl:
         return reading
 
     def _wake(self) -> None:
-        """The agent has something to hear; somebody who is typing is not disturbed."""
+        """Background work has news; do not interrupt a user who is typing."""
         self._is_woken = True
         if self._reading is not None and not self._editor.has_text:
             self._reading.cancel()
 
     def _notify_idle(self) -> None:
-        """Let hooks know, once after each answer, that the agent waits for words."""
+        """Notify hooks once after each answer that the agent is idle."""
         if not self._has_answered or self._editor.has_text:
             return
         self._has_answered = False
@@ -269,7 +269,7 @@ class Repl:
         await self._work(text)
 
     async def _work(self, text: str | None) -> None:
-        """Let the agent work on a line; None: on what came in without one."""
+        """Run the agent on a prompt; None: on news from background work."""
         self._is_woken = False
         if text is None and not self.agent.wakes.wants_run:
             return
@@ -289,11 +289,11 @@ class Repl:
                         self._count(event)
                         self._has_answered = True
         if self.agent.wakes.wants_run:
-            # It came while the run ended.
+            # News arrived while the run ended.
             self._is_woken = True
 
     async def _expanded(self, text: str) -> str | None:
-        """What a line stands for; None if that was stopped before it was known."""
+        """The prompt of a line with its commands expanded; None if the user stopped it."""
         self._expanding = asyncio.ensure_future(expand_prompt(self.agent.session, text))
         await asyncio.wait((self._expanding,))
         return None if self._expanding.cancelled() else self._expanding.result()
@@ -331,14 +331,14 @@ class Repl:
 
     @property
     def _is_asked(self) -> bool:
-        """Whether a question wants the terminal, or has it."""
+        """Whether a question is open or waits for the terminal."""
         return any(not asking.done() for asking in self._asking)
 
     async def _ask_in_turn(self, ask: Callable[[], Awaitable[Answer]]) -> Answer | None:
-        """Ask the person once nobody else reads the terminal; None if the question was dropped.
+        """Ask when the terminal is free; None if the question was dropped.
 
-        Work in the background asks at any moment. What stands in the editor's line is kept, and
-        nothing is shown before the editor has given the terminal back.
+        Background work may ask at any time. The text of the editor's line is kept, and the question
+        appears after the editor has released the terminal.
         """
         asking = asyncio.ensure_future(self._ask_alone(ask))
         self._asking.append(asking)
@@ -358,16 +358,16 @@ class Repl:
                 return await ask()
 
     def _drop_questions(self) -> None:
-        """Ctrl-C at a question while nobody works in the foreground: it is a no to this one."""
+        """Handle Ctrl-C at a question of background work: refuse it."""
         self._is_leaving = self._is_repeated_interrupt()
-        # The terminal goes round in order, so nobody has seen the questions after the first.
+        # Questions appear in order, so the user has seen only the first one.
         open_questions = [asking for asking in self._asking if not asking.done()]
         for asking in open_questions if self._is_leaving else open_questions[:1]:
             asking.cancel()
 
 
 def _choose_prompt_sign() -> str:
-    """What stands before the cursor, as far as the terminal can show it."""
+    """The prompt sign, if the terminal can show it."""
     try:
         "›".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -376,7 +376,7 @@ def _choose_prompt_sign() -> str:
 
 
 class _on_interrupt:  # noqa: N801 - used like a function
-    """Ctrl-C calls this, inside the block."""
+    """Call a function on Ctrl-C inside the block."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         self._call = call
@@ -391,7 +391,7 @@ class _on_interrupt:  # noqa: N801 - used like a function
 
 
 async def ask_in_menu(questions: tuple[UserQuestion, ...]) -> Answers | None:
-    """The person's answers; None if they give none."""
+    """The user's answers, or None."""
     answers: dict[str, str] = {}
     for question in questions:
         write_out(_format_menu(question))
@@ -404,7 +404,7 @@ async def ask_in_menu(questions: tuple[UserQuestion, ...]) -> Answers | None:
 
 
 def parse_choice(question: UserQuestion, line: str) -> str:
-    """What a typed line means: the labels of its numbers, or the words themselves."""
+    """The answer of a line: the labels of its numbers, or its text."""
     words = line.replace(",", " ").split()
     labels = [choice.label for choice in question.options]
     numbers = [int(word) for word in words if word.isdecimal()]
@@ -426,5 +426,5 @@ def _format_menu(question: UserQuestion) -> str:
 
 
 def _indent_lines(text: str) -> str:
-    """Text of several lines, none of which begins where ours do."""
+    """Text with its further lines indented."""
     return to_visible_text(text, lines=True).replace("\n", "\n       ")

@@ -1,4 +1,4 @@
-"""What a session is set up with, as tables: agents, hooks, MCP servers, styles, rules, skills."""
+"""The configuration of a session as tables: agents, hooks, MCP servers, styles, rules, skills."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -16,7 +16,7 @@ _CHARS = 80
 
 
 def build_agents_table(agent: Agent) -> Table:
-    """The types of agents that can be started."""
+    """The agent types."""
     rows = tuple(
         (kind.name, _shorten_text(kind.description), kind.model or "", _shorten_source(kind.source))
         for kind in agent.agents.kinds()
@@ -25,7 +25,7 @@ def build_agents_table(agent: Agent) -> Table:
 
 
 def build_hooks_table(agent: Agent) -> Table:
-    """The hooks that settings name."""
+    """The hooks of settings files."""
     rows = tuple(
         (found.event, str(found.group.get("matcher") or ""), _shorten_text(what), str(found.origin))
         for found in get_parts(agent.session).configuration.merged.hooks
@@ -35,13 +35,13 @@ def build_hooks_table(agent: Agent) -> Table:
 
 
 def build_servers_table(agent: Agent) -> Table:
-    """The MCP servers, and how they stand."""
+    """The MCP servers with their state."""
     servers = agent.session.mcp.status() if agent.session.mcp is not None else ()
     rows = tuple(
         (one.name, one.status, str(len(one.tools)), _shorten_text(one.error or ""))
         for one in servers
     )
-    return Table(("server", "state", "tools", "trouble"), rows)
+    return Table(("server", "state", "tools", "problem"), rows)
 
 
 def build_styles_table(agent: Agent) -> Table:
@@ -52,7 +52,7 @@ def build_styles_table(agent: Agent) -> Table:
 
 
 def build_rules_table(session: Session) -> Table:
-    """The permission rules that files and this session hold."""
+    """The permission rules of files and of this session."""
     of_files = [
         (one.behaviour, one.rule, format_rule_location(one), format_rule_date(one))
         for one in open_saved_rules(session).listed()
@@ -63,20 +63,20 @@ def build_rules_table(session: Session) -> Table:
 
 
 def open_saved_rules(session: Session) -> SavedRules:
-    """The rules that settings files keep."""
+    """The rules of settings files."""
     parts = get_parts(session)
     return SavedRules(parts.configuration, parts.ports[SettingsStore])
 
 
 def build_skills_table(agent: Agent) -> Table:
-    """The skills and commands that can be typed."""
+    """The skills and slash commands."""
     skills = list_slash_commands(agent.session)
     rows = tuple((f"/{s.name} {s.argument_hint}".strip(), s.description[:100]) for s in skills)
     return Table(("skill", "what it is for"), rows)
 
 
 def build_tasks_table(agent: Agent) -> Table:
-    """What was started in the background of the session."""
+    """The background work of the session."""
     rows = [(a.name or a.agent_id, a.status, a.description) for a in agent.agents.listed()]
     rows += [
         (job.job_id, job.status, job.description or job.command or "")
@@ -107,29 +107,29 @@ def _shorten_text(text: str) -> str:
 
 
 _CHANGES = {
-    "default": "Changes: asks before every one; each can be undone.",
-    "acceptEdits": "Changes: files in these directories without asking; each can be undone.",
-    "plan": "Changes: none while a plan is made.",
-    "auto": "Changes: a classifier decides what has to be asked; each can be undone.",
-    "dontAsk": "Changes: only what rules allow; the rest is refused.",
-    "bypassPermissions": "Changes: anything without asking; only deny rules hold.",
+    "default": "Changes: asks before each one; you can undo each.",
+    "acceptEdits": "Changes: edits files in these directories without asking; you can undo each.",
+    "plan": "Changes: none in plan mode.",
+    "auto": "Changes: a classifier decides when to ask; you can undo each.",
+    "dontAsk": "Changes: only those that rules allow; refuses the rest.",
+    "bypassPermissions": "Changes: anything without asking; only deny rules apply.",
 }
 _ADVISORY = (
-    " Deny rules hold for handaxe's own tools and for what a command names; without the sandbox "
-    "they are advisory for what a program does by itself."
+    " Deny rules cover handaxe's tools and the files that a command names. Without the sandbox "
+    "a program can still access other files."
 )
 
 
 def is_new_here(session: Session) -> bool:
-    """Whether nobody has talked to handaxe in this project yet."""
+    """Whether this project has no conversation yet."""
     home = get_parts(session).session_context.data_home
     return next(iter(list_conversations(home, session.workdir.root)), None) is None
 
 
 def describe_access(session: Session) -> tuple[str, str, str]:
-    """What may be read, what may be changed, and how far commands get."""
+    """What the agent may read and change, and how commands run."""
     directories = ", ".join(session.workdir.roots)
-    reads = f"Reads: {directories}; asks for anything outside."
+    reads = f"Reads: {directories}; asks before reading elsewhere."
     return reads, _CHANGES[session.permissions.mode], _describe_commands(session)
 
 
@@ -142,6 +142,6 @@ def has_advisory_rules(session: Session) -> bool:
 
 def _describe_commands(session: Session) -> str:
     if session.settings.sandbox.enabled:
-        return "Commands: in a sandbox; `handaxe doctor` says what it keeps out."
-    free = "with your rights, no sandbox; those that only look run, others ask."
+        return "Commands: in a sandbox; `handaxe doctor` shows what it blocks."
+    free = "with your rights, no sandbox; read-only ones run, others ask."
     return f"Commands: {free}{_ADVISORY if has_advisory_rules(session) else ''}"

@@ -1,7 +1,7 @@
 """`handaxe tour`: an agent at work in a temporary project, chapter by chapter.
 
 Belongs here: the story as data, running it, showing it.
-Does not: the arguments of the command (`frontends.cli.commands.tour`).
+Does not: the command itself (`frontends.cli.commands.tour`).
 May import: the modules of `frontends.cli` that do not import it, and what `frontends.cli` may
 import.
 """

@@ -1,4 +1,4 @@
-"""What the reader of the tour sees: indented, wrapped, without the names of temporary places."""
+"""The output of the tour: indented, wrapped, without names of temporary directories."""
 
 import re
 import sys
@@ -30,7 +30,7 @@ class TourPage:
 
     def __init__(self, place: Path, painter: BlockRenderer) -> None:
         self._painter = painter
-        # The long name of a temporary directory would hide what matters.
+        # Hide the long names of temporary directories.
         project, sessions = re.escape(f"{place}/project"), re.escape(f"{place}/home/sessions")
         self._hidden = (
             (re.compile(f"{project}/"), ""),
@@ -39,17 +39,17 @@ class TourPage:
         )
 
     def line(self, text: str, tone: str = "plain", *, margin: str = MARGIN) -> None:
-        """Some lines in one tone."""
+        """Print lines in one tone."""
         for each in self._clean_text(text).splitlines():
             write_rendered(margin + self._painter.block(Text(each, tone)))
         sys.stdout.flush()
 
     def gap(self) -> None:
-        """An empty line."""
+        """Print an empty line."""
         write_rendered("\n")
 
     def chapter(self, number: int, title: str, says: Iterable[str]) -> None:
-        """The head of a chapter."""
+        """Print the head of a chapter."""
         self.gap()
         self.line(f"{number}. {title}", "good", margin="")
         for each in says:
@@ -57,11 +57,11 @@ class TourPage:
         self.gap()
 
     def says(self, who: str, words: str) -> None:
-        """What the person or the model says."""
+        """Print what the user or the model says."""
         self.line(f"{who} > {words}", "muted" if who == "you" else "plain")
 
     def call(self, tool: str, call_input: dict[str, Any], *, who: str = "") -> None:
-        """A call as one would write it, and which sub-agent makes it."""
+        """Print a call in Python form, and the subagent that makes it."""
         spelled = ", ".join(f"{name}={value!r}" for name, value in call_input.items())
         if who:
             self.line(f"{who}: {tool}({spelled})", "muted", margin=2 * MARGIN)
@@ -70,7 +70,7 @@ class TourPage:
         self.line(f"{tool}({spelled})", "warning")
 
     def result(self, session: Session, result: ToolResult, call_input: dict[str, Any]) -> None:
-        """What a call gave: its diff or its text, or why it was refused."""
+        """Print the result of a call: its diff, its text or the refusal."""
         tidy = msgspec.structs.replace(result, text=self._clean_text(result.text))
         blocks = session.presenter().present_result(tidy, call_input).blocks
         if result.ok and any(isinstance(block, Code | Diff) for block in blocks):
@@ -82,7 +82,7 @@ class TourPage:
             self.line(each, _DIFF_TONES.get(each[:1], "plain"))
 
     def question(self, request: PermissionRequest, typed: str) -> None:
-        """A permission question as a terminal shows it, and what is typed."""
+        """Print a permission question and the answer."""
         question = self._clean_text(format_question(request, self._painter))
         write_rendered(_indent_text(question.strip("\n") + "\n", f"{MARGIN}| "))
         self.line(f"| Allow?  {typed}    <- the tour answers", "warning")
@@ -114,7 +114,7 @@ def _limit_lines(text: str) -> list[str]:
 
 
 class TourFileChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody else changes in a file."""
+    """A change of a file by another program."""
 
     file: str
     old: str
@@ -122,7 +122,7 @@ class TourFileChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TourChapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One prompt, and how the calls that follow have to end."""
+    """One prompt, and the expected ends of its calls."""
 
     title: str
     says: tuple[str, ...]
@@ -131,16 +131,16 @@ class TourChapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: tuple[str, ...]
     """Per call of the main agent: `ok`, or the code of its failure."""
     answers: tuple[str, ...] = ()
-    """What is typed at the questions, in their order."""
+    """The answers to the questions, in order."""
     somebody_changes: TourFileChange | None = None
     is_timed: bool = False
-    """Whether to tell how long the calls took, together and each."""
+    """Whether to print the duration of the calls."""
     undoes: bool = False
-    """Whether the last change is put back at the end."""
+    """Whether to undo the last change at the end."""
 
 
 class TourStory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of it."""
+    """The whole story."""
 
     mode: str
     allow: tuple[str, ...]
@@ -150,13 +150,13 @@ class TourStory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chapter: tuple[TourChapter, ...]
 
     def model(self) -> ScriptedModel:
-        """The model that plays its part."""
+        """The scripted model of the story."""
         turns = [turn for chapter in self.chapter for turn in chapter.turn]
         script = {"turn": turns, "agents": self.agents, "name": "scripted"}
         return ScriptedModel(parse_script(script, "story.toml"))
 
 
 def load_story() -> TourStory:
-    """The story that is told."""
+    """Load the story."""
     text = Path(__file__).with_name("story.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), TourStory)

@@ -1,4 +1,4 @@
-"""Walking through the story: one session, one agent, a prompt per chapter."""
+"""Runs the story: one session, one agent, a prompt per chapter."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ from handaxe.frontends.cli.tour.page import TourChapter, TourPage, TourStory
 
 
 class TourRunner:
-    """The way through one story, in one project."""
+    """Runs one story in one project."""
 
     def __init__(self, story: TourStory, project: Path, page: TourPage) -> None:
         self._story = story
@@ -35,10 +35,10 @@ class TourRunner:
         self._page = page
         self._telling: ChapterRenderer | None = None
         self.calls = 0
-        """How many calls were made."""
+        """The number of calls."""
 
     async def go(self, home: Path) -> bool:
-        """Tell every chapter; whether all of them ended as the story says."""
+        """Run every chapter; whether all ended as expected."""
         self._write_files()
         session = Session(
             self._project,
@@ -52,7 +52,7 @@ class TourRunner:
         )
         went_well = True
         model = self._story.model()
-        # Given like this they count before files of the same name in the user's directory.
+        # Definitions given here come before files of the user with the same name.
         kinds = {kind.name: kind for kind in list_builtin_definitions()}
         async with session, Agent(model, session, memory=False, agents=kinds) as agent:
             for number, chapter in enumerate(self._story.chapter, 1):
@@ -73,7 +73,7 @@ class TourRunner:
         return telling.is_as_foretold and is_undone
 
     async def _undo(self, session: Session) -> bool:
-        """Put the last change back; whether every file of the story is there again."""
+        """Undo the last change; whether every file of the story is back."""
         self._page.gap()
         self._page.line(f"In the project now: {self._listed()}")
         self._page.gap()
@@ -106,7 +106,7 @@ def _build_path() -> str:
 
 
 class ChapterRenderer:
-    """Shows events on a page, and remembers how the calls ended."""
+    """Prints events and records the ends of calls."""
 
     def __init__(self, page: TourPage, chapter: TourChapter) -> None:
         self._page = page
@@ -123,11 +123,11 @@ class ChapterRenderer:
 
     @property
     def is_as_foretold(self) -> bool:
-        """Whether everything ended as the chapter says, every question asked."""
+        """Whether the chapter ended as expected and every question was asked."""
         return self.is_success and tuple(self.ends) == self._chapter.ends and not self._answers
 
     def show(self, event: AgentEvent, session: Session) -> None:
-        """Take one event."""
+        """Print one event."""
         match event:
             case TextDelta():
                 self._said += event.text
@@ -150,8 +150,8 @@ class ChapterRenderer:
                 pass
 
     async def answer(self, request: PermissionRequest) -> Allow | Deny:
-        """Answer a question as the chapter says, in sight of the reader."""
-        # The question can overtake the event of its call.
+        """Print a question and give the answer of the chapter."""
+        # The question may arrive before the event of its call.
         await self._seen[request.call_id].wait()
         self._show_call(ToolCall(request.call_id, request.tool, request.input))
         typed = self._answers.pop(0) if self._answers else "n"
