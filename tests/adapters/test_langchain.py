@@ -198,7 +198,7 @@ async def test_an_allowed_call_that_has_changed_is_refused(project, moving_link)
     move()
     waiting, answers = await thread.go_on(Command(resume={"moved": "allow"}))
     assert (waiting, thread.pending) == ([], [])
-    assert "changed after it was approved" in answers["moved"].content
+    assert "changed after the approval" in answers["moved"].content
     assert not has_arrived()
 
 
@@ -210,8 +210,8 @@ async def test_outside_of_a_graph_nobody_can_be_asked(project, writes):
         call = {"type": "tool_call", "id": call_id, "name": name, "args": sent}
         with_id = await tool.ainvoke(call)
         assert session.pending == ()
-    assert "cannot be asked for here" in without_id
-    assert "cannot be asked for here" in with_id.content
+    assert "cannot be requested here" in without_id
+    assert "cannot be requested here" in with_id.content
 
 
 def test_the_example_of_approvals_shows_the_reason_and_writes_its_file(run_example, capsys):

@@ -133,7 +133,7 @@ async def test_an_approved_call_that_has_changed_is_refused(project, moving_link
     move()
     final, _, pending, outputs = await go_on(project, [step], stored, {"moved": True})
     assert (final, pending) == ("done", [])
-    assert "changed after it was approved" in outputs["moved"]
+    assert "changed after the approval" in outputs["moved"]
     assert not has_arrived()
 
 

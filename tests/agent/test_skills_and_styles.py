@@ -104,7 +104,7 @@ async def test_a_command_that_nobody_knows_is_no_prompt(session: Session, projec
         await expand_prompt(session, "/nonsense")
     with pytest.raises(SetupError, match="Did you mean /tidy"):
         await expand_prompt(session, "/tidi the hall")
-    with pytest.raises(SetupError, match=r"These can be typed: .*/tidy"):
+    with pytest.raises(SetupError, match=r"Commands: .*/tidy"):
         await expand_prompt(session, "/nonsense is what I heard")
     for text in ("/tmp", "/tmp is full", "/nonsense/at/all", "Run /nonsense", '"/nonsense" it is'):
         assert await expand_prompt(session, text) == text

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.proves("AR-1")
         ({"permission_mode": ["plan"]}, "is not a permission mode"),
         ({"permission_mode": ""}, "is not a permission mode"),
         ({"trusted": "no"}, "`trusted` is True, False or None"),
-        ({"on_question": 5}, "`on_question` is an async function"),
+        ({"on_question": 5}, "`on_question` must be an async function"),
         ({"classifier": 5}, "`classifier` must be an async function"),
         ({"setting_sources": 5}, "`setting_sources` takes names"),
         ({"setting_sources": [5]}, "`setting_sources` takes names"),
@@ -128,10 +128,10 @@ async def test_a_rule_that_hides_an_own_tool_is_no_slip_of_the_pen(project):
 @pytest.mark.parametrize(
     ("name", "tools", "words"),
     [
-        ("Agent", None, "It is on offer where a model is at work"),
-        ("Task", None, "It is on offer where a model is at work"),
+        ("Agent", None, "It is offered where an agent runs"),
+        ("Task", None, "It is offered where an agent runs"),
         ("ListMcpResourcesTool", None, "It is on offer where a session has MCP servers."),
-        ("Grep", "simple", "The selection of tools (`--tools`, `--bare`, `tools=`) leaves it out."),
+        ("Grep", "simple", "The selection of tools (`--tools`, `--bare`, `tools=`) excludes it."),
         ("Gerp", None, "Did you mean 'Grep'?"),
     ],
 )

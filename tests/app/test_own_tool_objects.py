@@ -118,7 +118,7 @@ async def test_a_tool_whose_object_is_missing_is_not_offered_and_says_so(project
     async with Session(project, tools=[query, maybe], provide=[object()]) as session:
         (warning,) = session.warnings
         assert warning == (
-            "The program's own tool 'query' is not on offer. It uses Database, which nothing "
+            "The program's own tool 'query' is not offered. It uses Database, which nothing "
             "provides. Give one with Session(provide=[...])."
         )
         result = await session.call("query", sql="x")
@@ -136,8 +136,8 @@ async def test_a_tool_whose_object_is_missing_is_not_offered_and_says_so(project
         ([Database], "takes objects; <class"),
         ({"Database": Database()}, "'Database' is not a type"),
         ({Database: 5}, "5 is not a Database"),
-        ({Files: Database()}, "Files is the session's own"),
-        ([Replica(), Replica()], "Replica and Replica could both be meant by Database"),
+        ({Files: Database()}, "Files is provided by the session"),
+        ([Replica(), Replica()], "Replica and Replica both match Database"),
     ],
 )
 def test_what_cannot_be_handed_over_is_refused_in_one_sentence(project, provided, sentence):

@@ -238,7 +238,7 @@ async def test_an_inherited_alias_that_means_another_tool_is_a_warning(project):
 
     async with Session(project, tools=[First(), Second()]) as session:
         (warning,) = session.warnings
-    assert "The other name 'old_print' of the program's own tool 'Second'" in warning
+    assert "The alias 'old_print' of the program's own tool 'Second'" in warning
 
 
 @pytest.mark.parametrize(

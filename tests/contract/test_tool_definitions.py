@@ -210,5 +210,5 @@ def test_problems_of_takes_a_class_and_names_what_is_no_tool():
     assert problems_of(Echo) == problems_of(Echo()) == []
     not_tools: list[Any] = [None, 5, "Read", object]
     for wrong in not_tools:
-        with pytest.raises(TypeError, match="takes a tool, not"):
+        with pytest.raises(TypeError, match="needs a tool; got"):
             problems_of(wrong)

@@ -400,7 +400,7 @@ def test_every_built_in_tool_is_listed_with_its_schema_or_what_withholds_it(proj
     assert "Read" not in withheld
     assert "settings.json" in withheld["Grep"]
     assert "plan mode" in withheld["Write"]
-    assert "a model is at work" in withheld["Agent"]
+    assert "an agent runs" in withheld["Agent"]
     text = run("tools", *options, cwd=project).stdout.decode()
     offered, _, others = text.partition("\nNot offered here:\n")
     assert {line.split()[0] for line in others.splitlines()} == withheld.keys()
@@ -413,7 +413,7 @@ def test_every_built_in_tool_is_listed_with_its_schema_or_what_withholds_it(proj
     ("options", "variables", "words"),
     [
         (["--tools", "Read"], {}, "The selection of tools"),
-        ([], {"HANDAXE_SIMPLE": "1"}, "The variable HANDAXE_SIMPLE leaves it out."),
+        ([], {"HANDAXE_SIMPLE": "1"}, "The variable HANDAXE_SIMPLE excludes it."),
         (["--disallowedTools", "Grep"], {}, "The deny rule Grep (flags) covers this tool"),
     ],
 )
@@ -429,7 +429,7 @@ def test_a_call_of_a_withheld_tool_says_what_withholds_it(project, options, vari
         (["--disallowedTools", "*"], "The deny rule * (flags) hides it"),
         (["--permission-mode", "plan"], "It is hidden while the session is in plan mode."),
         (["--disallowedTools", "Edit(a.txt)"], "It can be called; the model is shown Edit instead"),
-        (["--tools", "Read"], "The selection of tools (`--tools`, `--bare`, `tools=`) leaves it"),
+        (["--tools", "Read"], "The selection of tools (`--tools`, `--bare`, `tools=`) excludes it"),
     ],
 )
 def test_a_tool_that_is_hidden_is_shown_with_what_hides_it(project, options, words):
@@ -449,11 +449,11 @@ def test_tools_lists_what_is_on_offer(project):
     shown = run("tools", "Edit", cwd=project).stdout.decode()
     assert "old_string" in shown
     for name, where in (
-        ("Agent", "a model is at work"),
-        ("Task", "a model is at work"),
-        ("AskUserQuestion", "somebody can answer"),
+        ("Agent", "an agent runs"),
+        ("Task", "an agent runs"),
+        ("AskUserQuestion", "a user can answer"),
         ("ListMcpResources", "a session has MCP servers"),
-        ("StructuredOutput", "a final answer has to fit a schema"),
+        ("StructuredOutput", "a final answer must match a schema"),
     ):
         elsewhere = run("tools", name, cwd=project)
         assert elsewhere.returncode == 0, elsewhere.stderr
@@ -513,9 +513,7 @@ def test_output_that_cannot_be_written_is_said(project, words):
             cwd=project, stdout=full, stderr=subprocess.PIPE, check=False,
         )  # fmt: skip
     assert out.returncode == 1
-    assert out.stderr == (
-        b"handaxe: standard output could not be written (No space left on device).\n"
-    )
+    assert out.stderr == (b"handaxe: Cannot write standard output (No space left on device).\n")
 
 
 @pytest.mark.parametrize("word", ['{"file_path": "a.py", "file_path": "b.py"}'])
@@ -523,7 +521,7 @@ def test_a_name_that_stands_twice_is_refused(project, word):
     (project / "a.py").write_text("x = 1\n")
     out = run("call", "Read", word, cwd=project)
     assert out.returncode == 2
-    assert b"'file_path' stands twice" in out.stderr
+    assert b"the name 'file_path' twice" in out.stderr
     line = f'{{"id": "1", "tool": "Read", "input": {word}}}\n'
     out = run("run", stdin=line.encode(), cwd=project)
     assert lines_of(out.stdout)[0]["code"] == "call.bad_line"

@@ -168,7 +168,7 @@ def test_every_server_is_listed_and_none_is_started(project, monkeypatch, capsys
         "stdio, ./server (project)",
     )
     assert found["mcp.server.missing"]["standing"] == "no"
-    assert "no such program" in found["mcp.server.missing"]["value"]
+    assert "the program does not exist" in found["mcp.server.missing"]["value"]
     assert found["mcp.server.far"]["standing"] == "weak"
     assert "http, https://mcp.example.com:8443 (project)" in found["mcp.server.far"]["value"]
     assert "wrong" in found["mcp.problem.1"]["value"]

@@ -39,7 +39,7 @@ def bash(command, mode="default", **rules):
     [
         ({"rules": {"alow": ["Bash"]}}, "alow"),
         ({"cwd": "repo"}, "absolute"),
-        ({"working_dirs": []}, "working_dirs is empty"),
+        ({"working_dirs": []}, "working_dirs must not be empty"),
     ],
 )
 def test_a_request_with_a_mistake_is_not_judged(wrong, word):
@@ -192,7 +192,7 @@ def test_a_web_socket_is_judged_by_its_host():
 def test_a_misspelled_tool_is_told_beside_the_decision(project, tool, warned):
     out = explain("--tool", tool, "--input", '{"file_path": "a.txt"}', "--json", cwd=project)
     assert json.loads(out.stdout)["verdict"] in {"allow", "ask"}
-    assert ("did you mean 'Read'?" in out.stderr) is warned
+    assert ("Did you mean 'Read'?" in out.stderr) is warned
 
 
 def test_a_command_is_judged_from_the_directory_that_its_call_names():

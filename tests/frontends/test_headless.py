@@ -63,7 +63,7 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         os.close(read)
         os.close(write)
     assert out.stdout == b"Hi.\n"
-    assert b"going on without it" in out.stderr
+    assert b"continuing without it" in out.stderr
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         (["-p", "hi", "--model", "nobody/x"], "Unknown model"),
         (
             ["-p", "hi", "--model", "{model}", "--max-turns", "0"],
-            "--max-turns has to be at least 1",
+            "--max-turns must be at least 1",
         ),
         (["-p", "hi", "--model", "{model}", "--json-schema", "{"], "not JSON"),
         (["-p", "hi", "--model", "{model}", "--agents", "[]"], "JSON object"),
         (["-p", "hi", "--model", "{model}", "--system-prompt-file", "none"], "cannot be read"),
         (["-p", "hi", "--model", "{model}", "--permission-mode", "x"], "permission mode"),
         (["-p", "hi", "--model", "{model}", "--max-budget-usd", "1"], "--prices"),
-        (["-p", "hi", "--model", "{model}", "--prices", "{"], "--prices cannot be used"),
+        (["-p", "hi", "--model", "{model}", "--prices", "{"], "--prices is not valid"),
         (["-p", "hi", "--model", "{model}", "--prices", "none.json"], "cannot be read"),
         (["-p", "hi", "--model", "{model}", "--prices", '{"m": {"input": 1}}'], "output"),
         (
@@ -103,7 +103,7 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         ),
         (
             ["-p", "hi", "--model", "{model}", "--max-total-tokens", "0"],
-            "--max-total-tokens has to be at",
+            "--max-total-tokens must be at",
         ),
         (["-p", "hi", "--input-format", "stream-json"], "stream-json"),
         (["-p", "hi", "--permission-prompt-tool", "stdio"], "stream-json"),
@@ -415,8 +415,8 @@ def test_flags_that_change_nothing_say_so(project, script):
         (["--effort", "hihg"], "Did you mean high?"),
         (["--agent", "Explorer"], "Did you mean 'Explore'?"),
         (["--max-turn", "3"], "Did you mean --max-turns?"),
-        (["--worktree", "../x"], "is no name for a worktree"),
-        (["--worktree", "x"], "There can be no worktree here"),
+        (["--worktree", "../x"], "Invalid worktree name"),
+        (["--worktree", "x"], "Cannot make a worktree here"),
     ],
 )
 def test_a_wrong_word_names_the_right_one(project, script, words, near):

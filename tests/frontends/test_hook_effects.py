@@ -257,7 +257,7 @@ def test_hooks_make_the_worktree_of_a_run_and_remove_it(project, script, run, tm
     assert not place.exists()
     broken = {"WorktreeCreate": hooked("exit 1")}
     out = run("-p", "go", "--worktree", "x", "--model", model, hooks=broken, code=2)
-    assert "There can be no worktree here: it ended with exit code 1" in out.stderr
+    assert "Cannot make a worktree here: it ended with exit code 1" in out.stderr
 
 
 def test_a_program_that_wakes_the_model_is_heard_in_the_next_turn(project, script, run):

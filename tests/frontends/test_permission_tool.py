@@ -64,8 +64,8 @@ def test_a_changed_input_is_what_runs(run, project):
         ('{"behavior": "deny", "message": "not today"}', "not today"),
         ('{"behavior": "maybe"}', "refused"),
         ("{}", "refused"),
-        ("yes", "no JSON object"),
-        ('["allow"]', "no JSON object"),
+        ("yes", "must answer with a JSON object"),
+        ('["allow"]', "must answer with a JSON object"),
         ('{"behavior": "allow", "updatedInput": "all"}', "is wrong"),
         ("fail", "failed: fail"),
     ],
@@ -114,7 +114,7 @@ def test_no_tool_answers_where_a_server_wants_a_person(run, asked):
     [
         ("mcp__gate__nothing", b"there is no MCP tool"),
         ("mcp__nobody__permit", b"there is no MCP tool"),
-        ("permit", b"wants mcp__SERVER__TOOL"),
+        ("permit", b"must be mcp__SERVER__TOOL"),
     ],
 )
 def test_a_tool_that_is_not_there_is_told_before_anything_is_done(run, tool, said):

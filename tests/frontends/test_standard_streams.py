@@ -90,7 +90,7 @@ def test_input_that_cannot_be_read_is_said(project: Path, words: tuple[str, ...]
             cwd=project,
         )
     assert (process.returncode, process.stdout) == (2, b"")
-    assert b"The input cannot be read" in process.stderr
+    assert b"Cannot read the input" in process.stderr
     assert b"Traceback" not in process.stderr
 
 
@@ -125,7 +125,7 @@ def test_a_full_device_is_said_by_the_shortest_answers_too(words: tuple[str, ...
     ):
         _, told = process.communicate(timeout=HANG_S)
     assert process.returncode == 1
-    assert told == b"handaxe: standard output could not be written (No space left on device).\n"
+    assert told == b"handaxe: Cannot write standard output (No space left on device).\n"
 
 
 def test_a_mark_in_front_of_the_first_line_is_no_part_of_it(project: Path):

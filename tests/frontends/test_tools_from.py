@@ -123,7 +123,7 @@ def test_an_agent_is_shown_them(project, tools_file, script, form):
         ("__all__ = 5\n", "is a list of names, not 5."),
         ("__all__ = [5]\n", "is a list of names, not [5]."),
         ("__all__ = 'x'\n", "is a list of names, not 'x'."),
-        ("__all__ = ['add']\n", "names what is not there: add."),
+        ("__all__ = ['add']\n", "has undefined names: add."),
         (None, "there is no such file."),
     ],
 )
@@ -177,7 +177,7 @@ def test_installed_packages_bring_tools_and_a_broken_one_is_a_warning(
     path = {"PYTHONPATH": os.pathsep.join([str(site), str(tools_file.parent)])}
     done = handaxe("call", "add", "a=1", cwd=project, **path)
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
-    assert "Tools of the package ours are left out: no_such_module cannot be loaded" in done.stderr
+    assert "Tools of the package ours are ignored: no_such_module cannot be loaded" in done.stderr
     done = handaxe("tools", "--tools", "Read", cwd=project, **path)
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["Read"]
     done = handaxe("-p", "--init-only", "--safe-mode", cwd=project, **path)

@@ -470,9 +470,9 @@ Unresolved = msgspec.defstruct("Unresolved", [("x", cast("Any", "Nowhere"))], ba
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"prompt": fails}, "What Spoilt tells a model cannot be had: ValueError: planned"),
-        ({"prompt": lambda _: None}, "`prompt` of Spoilt gives a text, not None"),
-        ({"input_examples": ({"x": object()},)}, "What Spoilt tells a model cannot be had"),
+        ({"prompt": fails}, "The prompt or an example of Spoilt failed: ValueError: planned"),
+        ({"prompt": lambda _: None}, "`prompt` of Spoilt must return a string; got None"),
+        ({"input_examples": ({"x": object()},)}, "The prompt or an example of Spoilt failed"),
         ({"args_type": Unresolved}, "The input of Spoilt has no schema: name 'Nowhere'"),
     ],
 )

@@ -48,7 +48,7 @@ async def test_before_somebody_says_yes_a_project_starts_no_server(project, tmp_
         assert "handaxe trust" in warning
         refused = await session.call("ListMcpResources", server="a")
         assert refused.code == "mcp.not_connected"
-        assert "nobody has approved it yet" in refused.text
+        assert "it is not approved yet" in refused.text
     assert not marker.exists()
 
 

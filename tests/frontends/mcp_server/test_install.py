@@ -44,7 +44,7 @@ def test_every_client_gets_an_entry_once_and_keeps_what_it_had(project, tmp_path
     with open(file, encoding="utf-8") as written:
         once = written.read()
     assert read(once) == read(shown.stdout)
-    assert "is as it should be" in install(project, home, client, "--write").stdout
+    assert "already up to date" in install(project, home, client, "--write").stdout
     other = install(project, home, client, "--write", "--name", "second", "--tools", "read-only")
     assert other.returncode == 0, other.stderr
     with open(file, encoding="utf-8") as written:

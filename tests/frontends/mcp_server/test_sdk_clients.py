@@ -226,7 +226,7 @@ def test_a_taken_port_is_told():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(SetupError, match="cannot be used"):
+        with pytest.raises(SetupError, match="Cannot use port"):
             bind(taken.getsockname()[1])
 
 

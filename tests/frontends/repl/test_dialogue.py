@@ -188,11 +188,11 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
         ("/permissions default", "Mode: default"),
         ("/permissions revoke Bash(x)", "No settings file allows Bash(x)."),
         ("/skills", "looks closely"),
-        ("/tasks", "Nothing was started"),
+        ("/tasks", "This session has no background work"),
         ("/agents", "general-purpose"),
-        ("/hooks", "No settings file names a hook."),
+        ("/hooks", "No settings file has a hook."),
         ("/mcp", "There are no MCP servers here."),
-        ("/mcp reconnect a", "Say /mcp, or /mcp reconnect NAME"),
+        ("/mcp reconnect a", "Use /mcp, or /mcp reconnect NAME"),
         ("/styles", "Explanatory"),
         ("/hepl", "Did you mean /help"),
         ("/cost", "tokens in"),
@@ -201,7 +201,7 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
         ("/review b", "Reviewed."),
         (f"/model scripted:{other}", "Talking to another."),
         ("/model nobody/x", "There is no model"),
-        ("/clear", "A new conversation."),
+        ("/clear", "Started a new conversation."),
         ("/resume", "hello"),
     ):
         me.wait_for("›")
@@ -224,7 +224,7 @@ def test_a_server_is_connected_anew_from_the_terminal(terminal, script, project)
         "--model", script({"text": "x"}), "--mcp-config", json.dumps({"mcpServers": servers})
     )
     for keys, said in (
-        ("/mcp reconnect a", "The MCP server 'a' is connected."),
+        ("/mcp reconnect a", "Connected to the MCP server 'a'."),
         ("/mcp reconnect b", "could not be started"),
         ("/mcp reconnect c", "There is no MCP server named 'c'"),
     ):
@@ -479,7 +479,7 @@ def test_whoever_is_new_in_a_project_is_told_what_may_be_touched(terminal, scrip
     model = script({"text": "Hello."}, {"text": "Again."})
     me = terminal("--model", model, "hi")
     me.wait_for("Reads: ")
-    me.wait_for("Changes: asks before every one")
+    me.wait_for("Changes: asks before each one")
     me.wait_for("Commands: with your rights, no sandbox")
     me.wait_for("Hello.")
     me.wait_for("›")
