@@ -466,7 +466,7 @@ async def test_a_call_of_a_server_that_failed_tries_it_again(bench, fails_while)
     async with bench.session({"a": server}) as session:
         failed = await session.call("mcp__a__echo", text="x")
         assert failed.code == "call.unknown_tool"
-        assert "The MCP server 'a' is not connected: it ended with exit code 3" in failed.text
+        assert "The MCP server 'a' is not connected (it ended with exit code 3" in failed.text
         assert "no config" in failed.text
         flag.unlink()
         assert (await session.call("mcp__a__echo", text="back")).text == "back"
@@ -477,7 +477,7 @@ async def test_a_model_hears_why_a_search_finds_no_tool_and_can_reconnect(bench,
     async with bench.session({"a": server}) as session:
         await session.mcp.settled()
         (note,) = (await session.call("ToolSearch", query="echo")).notes
-        assert note.startswith("The MCP server 'a' is not connected: it ended with exit code 3")
+        assert note.startswith("The MCP server 'a' is not connected (it ended with exit code 3")
         assert note.endswith("To try again, search for 'reconnect:a'.")
         again = await session.call("ToolSearch", query="reconnect:a")
         assert (again.code, "no config" in again.text) == ("mcp.not_connected", True)

@@ -64,12 +64,12 @@ def explain_question(question: ExplainRequest, cross_check: CrossCheck | None) -
     """The answer to a request with its own rules and paths."""
     mode = parse_mode(question.mode)
     if mode is None:
-        return _make_unreadable(f"{question.mode!r} is not a permission mode")
+        return _make_unreadable(f"{question.mode!r} is not a permission mode.")
     if question.working_dirs is not None and not question.working_dirs:
-        return _make_unreadable("working_dirs must not be empty; name a directory or leave it out")
+        return _make_unreadable("working_dirs must not be empty; name a directory or leave it out.")
     roots = question.working_dirs or [question.cwd or "/repo"]
     if not all(place.startswith("/") for place in (*roots, question.cwd or "/", question.home)):
-        return _make_unreadable("cwd, home and working_dirs must be absolute paths")
+        return _make_unreadable("cwd, home and working_dirs must be absolute paths.")
     policy = make_policy(
         _parse_rules(question.rules),
         mode=mode,
@@ -107,7 +107,7 @@ async def explain_in_session(
     except UnknownTool:
         return explain(tool, call_input, policy, place, cross_check=cross_check)
     except ToolFault as fault:
-        return _make_unreadable(str(fault).rstrip("."))
+        return _make_unreadable(str(fault))
     ctx = ToolContext("explain", context.ports, parsed.tool.reach, _ignore_report, cwd)
     request = build_permission_query(parsed, collect_judged_paths(parsed, context))
     decision = await decide_shell_call(request, parsed, ctx, context)
@@ -143,7 +143,7 @@ def explain(
         try:
             cwd = _resolve_directory(call_input.get("cwd"), workdir)
         except ToolFault as fault:
-            return _make_unreadable(str(fault).rstrip("."))
+            return _make_unreadable(str(fault))
         machine = Machine(
             cwd=cwd,
             repository=Repository(is_clean=git_clean),
@@ -188,7 +188,7 @@ def _explain_own_tool(
     try:
         parsed = parse(ToolCall("explain", tool, call_input), context)
     except ToolFault as fault:
-        return _make_unreadable(str(fault).rstrip("."))
+        return _make_unreadable(str(fault))
     request = build_permission_query(parsed, collect_judged_paths(parsed, context))
     return _explain_request(request, context.policy())
 
@@ -261,7 +261,7 @@ def _make_unreadable(problem: str) -> dict[str, Any]:
         "by": "builtin",
         "rule": None,
         "source": None,
-        "reason": f"Invalid request: {problem}.",
+        "reason": f"Invalid request: {problem}",
         "parts": [],
         "code": "call.bad_line",
     }

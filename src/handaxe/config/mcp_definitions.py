@@ -203,6 +203,15 @@ def read_definitions(
     return all_found
 
 
+def find_entry_problem(name: str, entry: object) -> str | None:
+    """What is wrong with one entry of `mcpServers`, or None."""
+    try:
+        _Reader(ServerDefinitions(), os.environ).read_entry(name, entry, "flags", None)
+    except ValueError as error:
+        return f"{error}."
+    return None
+
+
 class _Reader:
     def __init__(self, into: ServerDefinitions, environment: Mapping[str, str]) -> None:
         self._into = into
@@ -263,15 +272,16 @@ class _Reader:
             return
         for name, entry in cast("Mapping[str, object]", servers).items():
             try:
-                definition = self._definition(name, entry, scope, file)
+                definition = self.read_entry(name, entry, scope, file)
             except ValueError as error:
                 self._complain(file, f"the MCP server {name!r} is left out: {error}")
             else:
                 self._into.found.append(definition)
 
-    def _definition(
+    def read_entry(
         self, name: str, entry: object, scope: ServerScope, file: str | None
     ) -> ServerDefinition:
+        """The definition of one entry; ValueError says what is wrong with it."""
         if not name or len(name) > 100 or not name.isprintable():
             raise ValueError("its name must be 1 to 100 printable characters")
         if callable(entry):

@@ -83,10 +83,9 @@ def parse_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
     names = given.replace(",", " ").split() if isinstance(given, str) else _list_names(given)
     for name in names:
         if name not in SCOPES:
-            from handaxe.text.escape import find_closest_name
+            from handaxe.text.escape import format_suggestion
 
-            near = find_closest_name(name, SCOPES)
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(name, SCOPES)
             raise SetupError(
                 f"{name!r} is not a source of settings.{hint} Sources: {', '.join(SCOPES)}."
             )

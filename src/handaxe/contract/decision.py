@@ -168,7 +168,7 @@ class PermissionSuggestion(msgspec.Struct, frozen=True):
     @property
     def answer(self) -> str:
         """The sentence as an answer to a question."""
-        return f"Yes, and {self.sentence[:1].lower()}{self.sentence[1:]}"
+        return f"Yes. {self.sentence}"
 
     def accept(self, reason: str = "", *, by: DecidedBy = "callback") -> Allow:
         """The answer that allows the call and this."""

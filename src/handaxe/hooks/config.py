@@ -15,7 +15,7 @@ import msgspec
 from handaxe.hooks.event_types import EVENTS, OCCASIONS, TOOL_EVENTS
 from handaxe.rules.grammar import parse_rule
 from handaxe.schema.validate import InputProblems, read_input
-from handaxe.text.escape import find_closest_name
+from handaxe.text.escape import format_suggestion
 
 
 def find_bad_conditions(book: "HookConfig") -> list[str]:
@@ -330,8 +330,7 @@ class _GroupReader:
 
     def _name_strangers(self, given: Mapping[str, object], known: set[str], place: str) -> None:
         for key in given.keys() - known:
-            near = find_closest_name(str(key), known)
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(str(key), known)
             self._complain(place, f"{key!r} is unknown and ignored.{hint}")
 
     def _complain(self, place: str, sentence: str) -> None:
@@ -354,14 +353,12 @@ def _list_model_events() -> str:
 
 
 def _describe_unknown_event(event: object) -> str:
-    near = find_closest_name(str(event), EVENTS)
-    hint = f" Did you mean {near!r}?" if near else ""
+    hint = format_suggestion(str(event), EVENTS)
     return f"{event!r} is not a hook event.{hint} Events: {', '.join(EVENTS)}."
 
 
 def _describe_unknown_kind(kind: object) -> str:
-    near = find_closest_name(str(kind), KINDS)
-    hint = f" Did you mean {near!r}?" if near else ""
+    hint = format_suggestion(str(kind), KINDS)
     return f"{kind!r} is not a type of hook.{hint} Types: {', '.join(KINDS)}."
 
 

@@ -155,6 +155,12 @@ def find_closest_name(name: str, candidates: Iterable[str]) -> str | None:
     return by_shape[close[0]] if close else None
 
 
+def format_suggestion(name: str, candidates: Iterable[str]) -> str:
+    """The question ` Did you mean 'name'?` for a misspelled name; empty if none is close."""
+    near = find_closest_name(name, candidates)
+    return f" Did you mean {near!r}?" if near else ""
+
+
 def _normalize_name(name: str) -> str:
     """`filePath`, `file-path` and `FILE_PATH` are one name to whoever mistypes it."""
     return name.casefold().replace("_", "").replace("-", "") or name

@@ -59,7 +59,7 @@ async def test_a_tool_of_a_server_that_is_not_there_is_answered_with_the_reason(
         names = ("mcp__my_server__echo", "mcp__there__no", "mcp__nobody__echo", "mcp__my_serve__x")
         told = [await session.call(name) for name in names]
     assert {result.code for result in told} == {"call.unknown_tool"}
-    assert "'my server' is not connected: /no/such/program could not" in told[0].text
+    assert "'my server' is not connected (/no/such/program could not" in told[0].text
     assert not any("not connected" in result.text for result in told[1:])
 
 

@@ -11,7 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.trust_gate import Owner, TrustRequest
 from handaxe.rules.modes import parse_mode
-from handaxe.text.escape import find_closest_name
+from handaxe.text.escape import find_closest_name, format_suggestion
 from handaxe.text.frontmatter import BadFrontmatter, parse_bool, split_frontmatter
 
 GENERAL = "general-purpose"
@@ -133,8 +133,7 @@ def _build_definition(
     remarks: list[str] = []
     for key, value in head.items():
         if key not in _KEYS:
-            near = find_closest_name(key, ("name", "description", *_KEYS))
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(key, ("name", "description", *_KEYS))
             remarks.append(f"{where}: {key!r} is not known.{hint}")
         elif value is not None:
             field, read, limits = _KEYS[key]
@@ -191,8 +190,7 @@ def _parse_text(value: object) -> str:
 def _make_choice_parser(*words: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if value not in words:
-            near = find_closest_name(str(value), words)
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(str(value), words)
             raise _InvalidValue(f"has to be one of {', '.join(words)}, not {value!r}.{hint}")
         return str(value)
 

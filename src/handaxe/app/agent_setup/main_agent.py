@@ -15,7 +15,7 @@ from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.skills import Skills
 from handaxe.rules.modes import choose_strictest_mode
 from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
-from handaxe.text.escape import find_closest_name
+from handaxe.text.escape import format_suggestion
 
 
 def find_agent_definitions(session: Session, given: Mapping[str, Any] | None) -> AgentDefinitions:
@@ -40,8 +40,7 @@ def choose_main_agent(name: str | None, kinds: AgentDefinitions) -> AgentDefinit
         return None
     known = {kind.name: kind for kind in kinds()}
     if name not in known:
-        near = find_closest_name(name, known)
-        hint = f" Did you mean {near!r}?" if near else ""
+        hint = format_suggestion(name, known)
         raise SetupError(f"There is no agent type {name!r}.{hint} Agents: {', '.join(known)}.")
     return known[name]
 

@@ -22,7 +22,7 @@ from handaxe.contract.ports.agents import AgentDefinition, Agents
 from handaxe.contract.ports.model import Model
 from handaxe.contract.ports.skills import Skills
 from handaxe.storage.agent_files import AgentFiles
-from handaxe.text.escape import find_closest_name
+from handaxe.text.escape import format_suggestion
 
 MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
 
@@ -105,13 +105,11 @@ def _find_missing(
     for kind in kinds:
         for name in kind.skills:
             if name not in known:
-                near = find_closest_name(name, known)
-                hint = f" Did you mean {near!r}?" if near else ""
+                hint = format_suggestion(name, known)
                 yield f"{kind.source}: there is no skill {name!r}.{hint}"
         for name in (entry for entry in kind.mcp_servers if isinstance(entry, str)):
             if name not in servers:
-                near = find_closest_name(name, servers)
-                hint = f" Did you mean {near!r}?" if near else ""
+                hint = format_suggestion(name, servers)
                 yield f"{kind.source}: there is no MCP server {name!r}.{hint}"
 
 

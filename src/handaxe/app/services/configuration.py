@@ -132,10 +132,9 @@ def _find_unknown_tools(book: "RuleIndex", known: frozenset[str]) -> list[str]:
 
 
 def _describe_unknown_tool(rule: "PermissionRule", known: frozenset[str]) -> str:
-    from handaxe.text.escape import find_closest_name
+    from handaxe.text.escape import format_suggestion
 
-    near = find_closest_name(rule.tool, sorted(known))
-    hint = f" Did you mean {near!r}?" if near else ""
+    hint = format_suggestion(rule.tool, sorted(known))
     where = "" if rule.source_file is None else f"{rule.origin}: "
     return (
         f"{where}The {rule.behaviour} rule {rule.text!r} has no effect: "

@@ -143,7 +143,7 @@ class McpService(SessionService):
         shown = next((one for one in self._servers.status() if one.name == name), None)
         if shown is None or shown.status == "connected":
             return None
-        why = f": {shown.error.rstrip('.')}" if shown.error else " yet"
+        why = f" ({shown.error})" if shown.error else " yet"
         return f"The MCP server {name!r} is not connected{why}."
 
     async def _begin(self) -> None:

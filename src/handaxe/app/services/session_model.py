@@ -63,7 +63,7 @@ class SessionModel(AgentAccess):
             try:
                 self._opened[name] = self._open(name)
             except SetupError as error:
-                raise NoModel(str(error).partition("\n")[0]) from None
+                raise NoModel(str(error)) from None
         return self._opened[name]
 
     async def _close(self) -> None:

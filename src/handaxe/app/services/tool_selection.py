@@ -192,10 +192,9 @@ def select_tools(wanted: str | Iterable[str] | None, known: Collection[str]) -> 
         listed.update(known if preset is None else preset)
     chosen = add_edit_formats(listed)
     for name in sorted(chosen - set(known)):
-        from handaxe.text.escape import find_closest_name
+        from handaxe.text.escape import format_suggestion
 
-        near = find_closest_name(name, [*known, *PRESETS])
-        hint = f" Did you mean {near!r}?" if near else ""
+        hint = format_suggestion(name, [*known, *PRESETS])
         raise SetupError(
             f"There is no tool or preset named {name!r}.{hint} "
             f"Tools: {', '.join(sorted(known))}. Presets: {', '.join(PRESETS)}."

@@ -336,8 +336,8 @@ class AnswerPending(ToolFault):
 
     def __init__(self, call_id: str, reason: str) -> None:
         super().__init__(
-            f"The call {call_id} waits for an answer and did not run: {reason.removesuffix('.')}. "
-            "Give the answer under this id."
+            f"The call {call_id} did not run: it waits for an answer. Give the answer under this "
+            f"id. {reason}"
         )
 
 

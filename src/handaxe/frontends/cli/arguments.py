@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from handaxe.contract.faults import SetupError
-from handaxe.text.escape import find_closest_name, to_visible_text
+from handaxe.text.escape import find_closest_name, format_suggestion, to_visible_text
 
 
 class Argument:
@@ -171,8 +171,7 @@ def split_action(
         elif word in page.actions:
             return word, [*words[:at], *words[at + 1 :]]
         else:
-            near = find_closest_name(word, page.actions)
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(word, page.actions)
             raise SetupError(
                 f"`{program}` has no action {word!r}.{hint} Actions: {', '.join(page.actions)}."
             )

@@ -17,7 +17,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.arguments import CommandPage, CommandParser, HelpRequested, split_action
 from handaxe.frontends.cli.command_pages import PAGES
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED, USAGE, Terminated
-from handaxe.text.escape import find_closest_name
+from handaxe.text.escape import find_closest_name, format_suggestion
 
 _OF_TOOLS = frozenset({"call", "tools"})
 """Their arguments are names of tools, which look like a list of rules."""
@@ -202,8 +202,7 @@ def _print_help(words: Sequence[str]) -> int:
     program, page = "handaxe", AGENT_PAGE._replace(actions=PAGES)
     for word in words:
         if word not in page.actions:
-            near = find_closest_name(word, page.actions)
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(word, page.actions)
             raise SetupError(f"There is no help for {word!r}.{hint} Run `{program} --help`.")
         program, page = f"{program} {word}", page.actions[word]
     return _print_page(program, page)

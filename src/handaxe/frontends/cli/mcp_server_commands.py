@@ -25,7 +25,7 @@ from handaxe.frontends.mcp_server.client_configs import edit_config_file
 from handaxe.frontends.mcp_server.config_edit import ConfigEditError, drop_json, put_json
 from handaxe.hooks.notify import fire_hooks
 from handaxe.storage.home import get_shared_servers_file
-from handaxe.text.escape import find_closest_name, format_count, to_visible_text
+from handaxe.text.escape import format_count, format_suggestion, to_visible_text
 
 SCOPES = ("local", "project", "user")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -53,8 +53,7 @@ def get_server(arguments: argparse.Namespace) -> int:
     rows = _list_rows(arguments, name)
     row = next((row for row in rows if row.name == name), None)
     if row is None:
-        near = find_closest_name(name, [row.name for row in rows])
-        hint = f" Did you mean {near!r}?" if near else ""
+        hint = format_suggestion(name, [row.name for row in rows])
         raise SetupError(
             f"There is no MCP server {name!r}.{hint} `handaxe mcp list` lists the servers."
         )

@@ -49,14 +49,12 @@ def partition_servers(arguments: argparse.Namespace) -> tuple[list[str], ClientS
 
 def _find_mistake(name: str, entry: object) -> Json | None:
     """The problem of an entry, if it has one."""
-    from handaxe.config.mcp_definitions import read_definitions
+    from handaxe.config.mcp_definitions import find_entry_problem
 
-    try:
-        read_definitions(".", given=[{"mcpServers": {name: entry}}], is_strict=True)
-    except SetupError as error:
-        _, _, why = str(error).partition(" is left out: ")
-        return {"name": name, "type": _get_error_type(entry), "message": why or str(error)}
-    return None
+    problem = find_entry_problem(name, entry)
+    if problem is None:
+        return None
+    return {"name": name, "type": _get_error_type(entry), "message": problem}
 
 
 def _get_error_type(entry: object) -> str:

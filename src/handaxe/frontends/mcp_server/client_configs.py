@@ -11,7 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.disk import atomic
 from handaxe.frontends.mcp_server.config_edit import ConfigEditError, put_json, put_toml
 from handaxe.storage.home import get_user_home
-from handaxe.text.escape import find_closest_name
+from handaxe.text.escape import format_suggestion
 
 _MAX_BYTES = 8 << 20
 
@@ -84,8 +84,7 @@ def find_client(name: str | None) -> ClientConfig:
         raise SetupError(f"Name the client: {names}.")
     client = CLIENTS.get(name)
     if client is None:
-        near = find_closest_name(name, list(CLIENTS))
-        hint = f" Did you mean {near!r}?" if near else ""
+        hint = format_suggestion(name, list(CLIENTS))
         raise SetupError(f"Unknown client {name!r}.{hint} Clients: {names}.")
     return client
 

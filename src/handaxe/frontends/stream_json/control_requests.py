@@ -20,7 +20,7 @@ from handaxe.frontends.stream_json.init_message import (
 from handaxe.frontends.stream_json.json_lines import can_fit_line, truncate_value
 from handaxe.frontends.stream_json.wire_types import Json
 from handaxe.storage.sessions import read_events
-from handaxe.text.escape import find_closest_name
+from handaxe.text.escape import format_suggestion
 
 _HOOK_CHARS = 50_000
 Handler = Callable[[Json], Awaitable[Json]]
@@ -116,8 +116,7 @@ class ControlHandler:
     def _find_handler(self, subtype: str) -> Handler:
         handler = self._handlers.get(subtype)
         if handler is None:
-            near = find_closest_name(subtype, list(self._handlers))
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(subtype, list(self._handlers))
             raise ControlRequestError(f"Unsupported control request subtype: {subtype}.{hint}")
         return handler
 

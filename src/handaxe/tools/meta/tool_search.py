@@ -118,13 +118,15 @@ def _describe_troubles(servers: McpServers) -> tuple[str, ...]:
         if one.status == "pending":
             told.append(f"The MCP server {one.name!r} is not connected yet; search again soon.")
         elif one.status == "failed":
-            why = f": {one.error.rstrip('.')}" if one.error else ""
+            why = f" ({one.error})" if one.error else ""
             told.append(
                 f"The MCP server {one.name!r} is not connected{why}. To try again, search for "
                 f"'{RECONNECT}{one.name}'."
             )
         elif one.status == "needs-auth":
-            told.append(f"The MCP server {one.name!r} is not connected: {one.error or 'no login'}.")
+            told.append(
+                f"The MCP server {one.name!r} is not connected ({one.error or 'no login'})."
+            )
     return tuple(told)
 
 
