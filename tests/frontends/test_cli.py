@@ -457,7 +457,7 @@ def test_tools_lists_what_is_on_offer(project):
     ):
         elsewhere = run("tools", name, cwd=project)
         assert elsewhere.returncode == 0, elsewhere.stderr
-        assert f"It is on offer where {where}" in elsewhere.stdout.decode()
+        assert f"It is offered where {where}" in elsewhere.stdout.decode()
         assert b"Input schema:" in elsewhere.stdout
     assert json.loads(run("tools", "Agent", "--json", cwd=project).stdout)["name"] == "Agent"
     assert run("tools", "NoSuchTool", cwd=project).returncode == 2

@@ -231,4 +231,4 @@ def test_an_own_tool_is_explained_by_its_effects_with_a_remedy(tmp_path):
     planned = explain(*words, '{"number": 1}', "--permission-mode", "plan", cwd=tmp_path)
     assert "Plan mode is read-only. refund changes shop-db" in planned.stdout
     wrong = json.loads(explain(*words, '{"nummer": 1}', "--json", cwd=tmp_path).stdout)
-    assert "cannot be read" in wrong["reason"]
+    assert "Invalid request" in wrong["reason"]

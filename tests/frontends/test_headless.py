@@ -69,7 +69,7 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-p"], "Say what to do"),
+        (["-p"], "Give a prompt"),
         (["-p", "hi", "--modle", "x"], "--model"),
         (["-p", "hi", "--max-turns", "many"], "expected a whole number"),
         (["-p", "hi"], "Choose one of these"),
@@ -80,11 +80,11 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         ),
         (["-p", "hi", "--model", "{model}", "--json-schema", "{"], "not JSON"),
         (["-p", "hi", "--model", "{model}", "--agents", "[]"], "JSON object"),
-        (["-p", "hi", "--model", "{model}", "--system-prompt-file", "none"], "cannot be read"),
+        (["-p", "hi", "--model", "{model}", "--system-prompt-file", "none"], "cannot read"),
         (["-p", "hi", "--model", "{model}", "--permission-mode", "x"], "permission mode"),
         (["-p", "hi", "--model", "{model}", "--max-budget-usd", "1"], "--prices"),
         (["-p", "hi", "--model", "{model}", "--prices", "{"], "--prices is not valid"),
-        (["-p", "hi", "--model", "{model}", "--prices", "none.json"], "cannot be read"),
+        (["-p", "hi", "--model", "{model}", "--prices", "none.json"], "cannot read"),
         (["-p", "hi", "--model", "{model}", "--prices", '{"m": {"input": 1}}'], "output"),
         (
             ["-p", "hi", "--model", "{model}", "--prices", '{"m": {"input": 1, "output": -1}}'],

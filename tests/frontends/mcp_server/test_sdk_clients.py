@@ -243,7 +243,7 @@ def test_the_command_serves_http_until_it_is_ended(project, given):
         heard = require(server.stderr)
         first = heard.readline()
         if given == "short":
-            assert "plain characters" in first
+            assert "printable ASCII" in first
             assert server.wait(HANG_S) == 2
             return
         address = first.partition(" on ")[2].strip()

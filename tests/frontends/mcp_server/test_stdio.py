@@ -503,12 +503,12 @@ class TestQuestions:
         ("answer", "said"),
         [
             ({"action": "accept", "content": {"answer": "no", "comment": "not now"}}, "not now"),
-            ({"action": "decline"}, "said no"),
+            ({"action": "decline"}, "denied it"),
             ({"action": "cancel"}, "closed the question"),
-            ({"action": "accept"}, "said no"),
-            ({"action": "accept", "content": {"answer": "yes!!"}}, "said no"),
-            (None, "said no"),
-            ([], "said no"),
+            ({"action": "accept"}, "denied it"),
+            ({"action": "accept", "content": {"answer": "yes!!"}}, "denied it"),
+            (None, "denied it"),
+            ([], "denied it"),
         ],
     )
     async def test_whatever_is_not_a_yes_is_a_no(self, connect, project, answer, said):

@@ -84,7 +84,7 @@ def test_ctrl_c_twice_leaves(terminal, script):
     me = terminal("--model", script({"text": "x"}), program=PATIENT)
     me.wait_for("›")
     me.type("\x03")
-    me.wait_for("again leaves")
+    me.wait_for("again to leave")
     me.wait_for("›")
     me.type("\x03")
     assert me.end() == 130

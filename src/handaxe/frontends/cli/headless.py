@@ -59,6 +59,7 @@ MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
 _GRACE_S = 5.0
 _PLANNED = "ExitPlanMode"
+_PROMPT_VARIABLE = "CLAUDE_CODE_RESUME_PROMPT"
 _RESUME_VARIABLE = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
 _GO_ON = "Continue from where you left off."
 
@@ -317,13 +318,10 @@ def _build_serve_options(arguments: argparse.Namespace, opener: AgentFactory) ->
         servers=opener.servers,
         lookups=MessageLookups(cost_of=partial(compute_cost, opener.prices)),
         suggests=arguments.prompt_suggestions,
-        going_on=_read_resume_prompt() if is_env_true(_RESUME_VARIABLE) else None,
+        going_on=(os.environ.get(_PROMPT_VARIABLE, "").strip() or _GO_ON)
+        if is_env_true(_RESUME_VARIABLE)
+        else None,
     )
-
-
-def _read_resume_prompt() -> str:
-    """The prompt for an agent that was stopped in the middle of a turn."""
-    return os.environ.get("CLAUDE_CODE_RESUME_PROMPT", "").strip() or _GO_ON
 
 
 def _check_options(arguments: argparse.Namespace) -> None:

@@ -178,7 +178,7 @@ def put_toml(text: str, table: Sequence[str], values: dict[str, Any]) -> str:
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
     rows = text.splitlines()
     spellings = {header, f"[{'.'.join(table)}]"}
-    at = next((n for n, row in enumerate(rows) if _strip_comment(row) in spellings), None)
+    at = next((n for n, row in enumerate(rows) if row.partition("#")[0].strip() in spellings), None)
     if at is None:
         gap = [""] if rows and rows[-1].strip() else []
         return "\n".join([*rows, *gap, header, *lines]) + "\n"
@@ -189,7 +189,3 @@ def put_toml(text: str, table: Sequence[str], values: dict[str, Any]) -> str:
 
 def _quote_key(part: str) -> str:
     return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
-
-
-def _strip_comment(row: str) -> str:
-    return row.partition("#")[0].strip()

@@ -231,7 +231,9 @@ async def rewind_files(session: Session, message_id: str, *, dry_run: bool = Fal
     get_parts(session).recorder.flush()
     said_at = await asyncio.to_thread(_find_message_time, session, message_id)
     later = [
-        call for call in session.history(diffs=True) if call.at >= said_at and _is_in_effect(call)
+        call
+        for call in session.history(diffs=True)
+        if call.at >= said_at and not (call.undone or call.undoes)
     ]
     told = _summarize_changes(later)
     if not later or dry_run:
@@ -247,11 +249,7 @@ def _find_message_time(session: Session, message_id: str) -> float:
     for event in read_events(session_context.data_home, session.id):
         if isinstance(event, UserSaid) and event.message_id == message_id:
             return event.at
-    raise SetupError(f"No message {message_id!r} was said in this session.")
-
-
-def _is_in_effect(call: ChangedCall) -> bool:
-    return not call.undone and not call.undoes
+    raise SetupError(f"This session has no message {message_id!r}.")
 
 
 def _summarize_changes(calls: list[ChangedCall]) -> Json:

@@ -53,14 +53,10 @@ def build_error_message(final: RunFinished, message_id: str) -> Json | None:
     return {"type": "assistant", "message": message, "parent_tool_use_id": None, "error": error}
 
 
-def _return_none(model: str, usage: TokenUsage) -> float | None:  # noqa: ARG001 - nobody knows
-    return None
-
-
 class MessageLookups(msgspec.Struct, frozen=True, kw_only=True):
     """Facts for messages that events do not have."""
 
-    cost_of: Callable[[str, TokenUsage], float | None] = _return_none
+    cost_of: Callable[[str, TokenUsage], float | None] = lambda _model, _usage: None
     context_of: Callable[[str], int | None] = lambda _: None
     output_of: Callable[[str], str] = lambda _: ""
     """The transcript file of a subagent by its id."""

@@ -16,6 +16,8 @@ from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import BlockRenderer, print_notice, print_out, write_rendered
 from handaxe.text.escape import to_visible_text
 
+_TONES = {"+": "good", "-": "bad"}
+
 
 def run(arguments: argparse.Namespace) -> int:
     """List the calls, oldest first."""
@@ -40,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     for session_id, calls in listed.items():
         print_out(f"session {session_id}")
         for line in (line for call in calls for line in _format_call_lines(call)):
-            write_rendered(painter.block(Text(to_visible_text(line), _choose_tone(line))))
+            tone = _TONES.get(line[:1], "plain")
+            write_rendered(painter.block(Text(to_visible_text(line), tone)))
         for sentence in damage[session_id]:
             print_notice(f"warning: session {session_id}: {sentence}")
     return DONE
@@ -54,10 +57,6 @@ def _format_call_lines(call: ChangedCall) -> Iterator[str]:
         yield from change.diff.split("\n")[2:-1]
     for place in call.left_out:
         yield f"    {'left out':9} {place}"
-
-
-def _choose_tone(line: str) -> str:
-    return {"+": "good", "-": "bad"}.get(line[:1], "plain")
 
 
 def _format_call(call: ChangedCall) -> str:

@@ -149,19 +149,16 @@ def _find_program(*, is_shared: bool) -> list[str]:
     return ["handaxe"] if is_shared else [found]
 
 
-def _make_portable(source: str) -> str:
-    """An absolute path, because the client starts the server in another directory."""
-    return os.path.abspath(source) if source.endswith(".py") else source
-
-
 def _build_arguments(arguments: argparse.Namespace, root: Path | None) -> list[str]:
     """The session options of this command line as arguments of the entry."""
     words: list[str] = [] if root is None else ["--root", str(root)]
+    # The client starts the server in another directory.
+    tools_from = [os.path.abspath(x) if x.endswith(".py") else x for x in arguments.tools_from]
     for option, values in (
         ("--add-dir", arguments.add_dir),
         ("--allowed-tools", arguments.allow),
         ("--disallowed-tools", arguments.deny),
-        ("--tools-from", [_make_portable(source) for source in arguments.tools_from]),
+        ("--tools-from", tools_from),
     ):
         for value in values:
             words += [option, value]

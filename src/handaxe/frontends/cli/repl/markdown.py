@@ -78,7 +78,10 @@ class MarkdownRenderer:
 
         width = max(20, min(_get_columns(), 100))
         console = Console(
-            file=sys.stdout, width=width, force_terminal=True, no_color=_is_color_disabled()
+            file=sys.stdout,
+            width=width,
+            force_terminal=True,
+            no_color=bool(os.environ.get("NO_COLOR")),
         )
         console.print(Markdown(to_visible_text(text, lines=True).strip("\n"), hyperlinks=False))
         sys.stdout.flush()
@@ -103,7 +106,3 @@ def _get_columns() -> int:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
-
-
-def _is_color_disabled() -> bool:
-    return bool(os.environ.get("NO_COLOR"))

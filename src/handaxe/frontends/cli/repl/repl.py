@@ -19,7 +19,7 @@ from handaxe.config.working_directories import resolve_project
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import TokenUsage
-from handaxe.contract.ports.questions import Answers, ElicitationForm, UserQuestion
+from handaxe.contract.ports.questions import Answers, UserQuestion
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from handaxe.frontends.cli.render import can_show_colour, print_notice, write_out
@@ -173,8 +173,8 @@ class Repl:
     def _open(self, source: str | None = None) -> Agent:
         brought = ClientOptions(
             on_ask=self._ask,
-            on_question=self._ask_question,
-            on_elicit=self._fill_form,
+            on_question=lambda questions: self._ask_in_turn(lambda: ask_in_menu(questions)),
+            on_elicit=lambda form: self._ask_in_turn(lambda: fill_form_in_terminal(form)),
             source=source,
         )
         agent = self.opener.open(brought)
@@ -322,12 +322,6 @@ class Repl:
         no_stops = request.agent_id is None
         answer = await self._ask_in_turn(lambda: ask_in_terminal(request, no_stops=no_stops))
         return answer or Deny(SAID_NO, by="user")
-
-    async def _ask_question(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
-        return await self._ask_in_turn(lambda: ask_in_menu(questions))
-
-    async def _fill_form(self, form: ElicitationForm) -> dict[str, Any] | None:
-        return await self._ask_in_turn(lambda: fill_form_in_terminal(form))
 
     @property
     def _is_asked(self) -> bool:

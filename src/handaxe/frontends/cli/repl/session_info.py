@@ -116,7 +116,7 @@ _CHANGES = {
 }
 _ADVISORY = (
     " Deny rules cover handaxe's tools and the files that a command names. Without the sandbox "
-    "a program can still access other files."
+    "they are advisory: a program can still access other files."
 )
 
 
