@@ -162,7 +162,7 @@ def test_every_server_is_listed_and_none_is_started(project, monkeypatch, capsys
     assert run(["doctor", "--json"]) == 0
     said = capsys.readouterr().out
     found = json.loads(said)
-    assert found["mcp.servers"]["value"] == "3 set up"
+    assert found["mcp.servers"]["value"] == "3 configured"
     assert (found["mcp.server.here"]["standing"], found["mcp.server.here"]["value"]) == (
         "ok",
         "stdio, ./server (project)",
