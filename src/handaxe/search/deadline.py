@@ -11,8 +11,6 @@ class SearchCancelled(Exception):
 class SearchDeadline:
     """Shared by the thread that searches and the task that waits for it."""
 
-    __slots__ = ("_ends_at", "_on_cancel", "is_cancelled")
-
     def __init__(self, timeout_s: float) -> None:
         self._ends_at = time.monotonic() + timeout_s
         self._on_cancel: Callable[[], None] | None = None

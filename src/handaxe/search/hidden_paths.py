@@ -19,8 +19,6 @@ def _return_false(_: str) -> bool:
 class ExclusionFilter:
     """The paths that one search leaves out."""
 
-    __slots__ = ("_denies", "_may_read", "_root", "hides", "left_out")
-
     def __init__(
         self,
         root: str,

@@ -56,11 +56,6 @@ class HoldsNul(Exception):
     """The file is binary from here on."""
 
 
-def has_long_line(data: bytes) -> bool:
-    """Whether a text holds a long line."""
-    return len(data) - find_short_lines_end(data) > LONG_LINE_BYTES
-
-
 def find_long_files(paths: Iterable[str], directory: int, watch: SearchDeadline) -> list[str]:
     """Those files, relative to an open directory, that hold a long line of text."""
     found: list[str] = []

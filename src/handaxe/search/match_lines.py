@@ -19,8 +19,6 @@ AT_A_TIME = 500
 Block = tuple[bytes, bytes]
 """The path of a file and some of its lines."""
 
-_BYTES_OF_ONE = 4
-"""How often the first byte of a mark is in a line with one match."""
 _PREFIX = re.compile(rb"(\d+)([:-])")
 _COLUMN_PREFIX = re.compile(rb"(\d+)(?:(:)(\d+):|-)")
 _COLUMNS = re.compile(rb"(?m)^(\d+:)\d+:")
@@ -99,13 +97,6 @@ class LineReader:
             self._is_inside = False
             return raw.decode("utf-8", "replace"), [], False
         begin, end, gap = self._marks.start, self._marks.end, self._marks.gap
-        if raw.count(b"\x1d") == _BYTES_OF_ONE and not self._is_inside and raw.isascii():
-            # One match in plain text, as on most lines.
-            before, _, rest = raw.partition(begin)
-            inside, mark, after = rest.partition(end)
-            if mark and inside:
-                at = len(before)
-                return (before + inside + after).decode(), [(at, at + len(inside))], False
         has_gap = gap in raw
         text, *matches = (raw.replace(gap, b"") if has_gap else raw).split(begin)
         ranges: list[tuple[int, int]] = []

@@ -43,9 +43,8 @@ class LinePage:
             body = self._begin(path, body)
         if self._is_path_hidden:
             return False
-        if b" binary file" in body:
-            body, found = _MESSAGE.subn(b"", body)
-            self.binary_files += found
+        body, found = _strip_messages(body)
+        self.binary_files += found
         before, lines = self.seen, body.count(b"\n")
         self.seen += lines
         self.lines_of[path] += lines
@@ -140,9 +139,8 @@ class UnorderedLines:
             if self._screen.is_held_back(path):
                 return False
             pieces = self._pieces[path] = []
-        if b" binary file" in body:
-            body, found = _MESSAGE.subn(b"", body)
-            self._binary_files += found
+        body, found = _strip_messages(body)
+        self._binary_files += found
         pieces.append(body)
         self._bytes += len(body)
         if self._end is not None:
@@ -171,6 +169,11 @@ class UnorderedLines:
             size += sum(map(len, kept[path]))
             self._last = make_path_key(path)
         self._pieces, self._lines, self._bytes = kept, lines, size
+
+
+def _strip_messages(body: bytes) -> tuple[bytes, int]:
+    """Lines without messages about binary files, and how many there were."""
+    return _MESSAGE.subn(b"", body) if b" binary file" in body else (body, 0)
 
 
 def _is_part(piece: bytes, body: bytes) -> bool:

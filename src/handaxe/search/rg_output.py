@@ -31,16 +31,6 @@ _MAX_NUMBER = 64
 class HeadingStream:
     """Cuts `--heading --null` output into files and lines."""
 
-    __slots__ = (
-        "_is_shortened",
-        "_marks",
-        "_path",
-        "_rest",
-        "_take",
-        "binary_files",
-        "too_large",
-    )
-
     def __init__(self, take: Take, marks: MatchMarks) -> None:
         self._take = take
         self._marks = marks
@@ -111,8 +101,6 @@ class HeadingStream:
 class PathStream:
     """Cuts `path NUL` output into paths."""
 
-    __slots__ = ("_rest", "_take")
-
     def __init__(self, take: Callable[[list[bytes]], bool]) -> None:
         self._take = take
         self._rest = b""
@@ -128,8 +116,6 @@ class PathStream:
 
 class CountStream:
     """Cuts `path NUL count LF` output into pairs."""
-
-    __slots__ = ("_rest", "_take")
 
     def __init__(self, take: Callable[[list[tuple[bytes, int]]], bool]) -> None:
         self._take = take

@@ -1,9 +1,9 @@
-"""Find files by name and find text in files.
+"""Search for files by name and for text in files.
 
-Every root handed in is absolute, real and already judged; nothing outside it is given back, links
-are not followed, and files that a Read rule denies are left out without a trace. Text in files that
-may hold secrets is not shown unless Read may show it or the query names the file. Paths that come
-back are absolute; bytes that are no UTF-8 stand in them as lone surrogates.
+Every root is absolute and resolved, and permission for it was given. A search gives nothing outside
+its root and follows no links. Files that a Read rule denies are left out without a trace. Text in
+files that may hold secrets is not shown, unless Read may show it or the query names the file. Paths
+in answers are absolute; bytes that are not UTF-8 are lone surrogates in them.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ VERSION_CONTROL = (".git", ".hg", ".svn", ".jj", ".sl", ".bzr")
 
 
 class SkippedFiles(msgspec.Struct, frozen=True):
-    """What was not looked at, by reason; None where nobody counted."""
+    """How many entries were skipped, by reason; None if they were not counted."""
 
     ignored: int | None = None
     """Entries an ignore file names: directories, each with all that it holds, and those files
@@ -132,7 +132,7 @@ class FileText(msgspec.Struct, frozen=True, gc=False):
 
 
 class FallbackMatches(msgspec.Struct, frozen=True):
-    """What a second look found where the first one does not look; no file, if it found none."""
+    """Matches in files that the search skips; `files` is 0 if there are none."""
 
     reason: Literal["ignored", "binary", "encoding"]
     matches: int
@@ -142,7 +142,7 @@ class FallbackMatches(msgspec.Struct, frozen=True):
 
 
 class TextFound(msgspec.Struct, frozen=True, kw_only=True):
-    """The asked-for part of an answer, and what is known of the whole."""
+    """The requested page of an answer, and numbers for the whole answer."""
 
     lines: list[MatchLine] = []
     more_lines: list[FileText] = []
@@ -157,12 +157,13 @@ class TextFound(msgspec.Struct, frozen=True, kw_only=True):
     is_complete: bool = True
     """False if time ran out."""
     unvisited: list[str] = []
-    """Directories to go on with after time ran out."""
+    """Directories to continue with after time ran out."""
     capped_lines: int = 0
-    """Very long lines of which only the first matching parts are told."""
+    """Very long lines of which only the first matching parts are given."""
     elsewhere: list[FallbackMatches] = []
     skipped: SkippedFiles = SkippedFiles()
-    engine: str = ""
+    engine: str = "ripgrep"
+    """Always ripgrep; programs read it."""
 
     @property
     def is_cut_short(self) -> bool:

@@ -73,15 +73,10 @@ class RipgrepLauncher:
         """
         found = self.long_files
         if found is None:
-            files: list[str] = []
-
-            def take(paths: list[bytes]) -> bool:
-                files.extend(os.fsdecode(path) for path in paths if not is_held_back(path))
-                return False
-
-            is_held_back = self._screen.is_held_back
-            self.list_files(take)
-            found = find_long_files(files, self._place.fd, self._watch)[:MAX_CUT_FILES]
+            files: list[bytes] = []
+            self.list_files(lambda paths: bool(files.extend(paths)))
+            shown = (os.fsdecode(path) for path in files if not self._screen.is_held_back(path))
+            found = find_long_files(shown, self._place.fd, self._watch)[:MAX_CUT_FILES]
         named = [] if path is None else [os.fsdecode(path)]
         order = {make_path_key(os.fsencode(path)): path for path in (*found, *named)}
         self.long_files = [order[key] for key in sorted(order)]

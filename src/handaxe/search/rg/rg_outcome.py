@@ -33,7 +33,6 @@ class RipgrepOutcome(msgspec.Struct):
     is_clear: bool = True
     """Whether every message was understood."""
     said_bytes: int = 0
-    """How long its messages were."""
     too_large: int = 0
     too_large_match: bytes | None = None
     """A file with a match that does not fit into memory."""

@@ -56,11 +56,9 @@ class RipgrepProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The resources of a run."""
 
     is_prompt: bool = False
-    """Whether it writes every line at once."""
     may_say: int = MAX_SAID_BYTES
     memory_bytes: int = MAX_MEMORY_BYTES
     fds: Sequence[int] = ()
-    """Descriptors that it inherits."""
 
 
 ORDINARY = RipgrepProcessOptions()

@@ -111,7 +111,6 @@ class Ripgrep:
             is_complete=self._is_complete,
             unvisited=[] if self._is_complete else self._survey.list_branches(),
             skipped=self._probe.count_skipped(found, self._last, is_complete=self._is_complete),
-            engine="ripgrep",
         )
 
     def _files(self) -> TextFound:

@@ -23,8 +23,6 @@ _ANY_NAME = "\x01"
 class Ignores:
     """The ignore files that apply to the entries of one directory."""
 
-    __slots__ = ("_layers",)
-
     def __init__(self, layers: tuple[tuple[str, dict[str, IgnoreFile]], ...] = ()) -> None:
         self._layers = layers
         """For each directory with ignore files, the nearest first, these files by name."""

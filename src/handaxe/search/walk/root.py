@@ -1,11 +1,9 @@
 """The place of a search: an open directory, and a file in it if the query names one."""
 
-import ctypes
 import errno
 import os
-import sys
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Self
 
 from handaxe.contract.faults.file import NotFound
@@ -51,28 +49,22 @@ class SearchPlace:
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPENAT2 = 437
-_NO_LINKS_BENEATH = 0x04 | 0x08
-"""RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH."""
-_UNAVAILABLE = {errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG}
-_PASSING = {errno.EINTR, errno.EAGAIN}
-_MOST_TRIES = 16
-
-
-class _How(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
 
 
 def open_beneath(directory: int, path: str | bytes, flags: int = FILE) -> int:
     """A descriptor for a relative path; raises OSError if a link is in the way."""
-    if not path:
-        return os.open(".", flags, dir_fd=directory)
-    number = _open_at_once(directory, os.fsencode(path), flags)
-    return number if number >= 0 else _open_by_steps(directory, path, flags)
+    *above, name = os.fsdecode(path).strip("/").split("/")
+    if ".." in (*above, name):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), os.fsdecode(path))
+    here = os.dup(directory)
+    try:
+        for part in above:
+            below = os.open(part, _STEP, dir_fd=here)
+            os.close(here)
+            here = below
+        return os.open(name or ".", flags | os.O_NOFOLLOW, dir_fd=here)
+    finally:
+        os.close(here)
 
 
 def stat_all(directory: int, paths: Iterable[bytes]) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -96,43 +88,3 @@ def is_beneath(directory: int, path: bytes) -> bool:
         return any(stat_all(fd, [name]))
     finally:
         os.close(fd)
-
-
-def _open_at_once(directory: int, path: bytes, flags: int) -> int:
-    """The descriptor; -1 if the system has no `openat2`."""
-    libc = load_libc()
-    if libc is None:
-        return -1
-    how = _How(flags, 0, _NO_LINKS_BENEATH)
-    size = ctypes.sizeof(_How)
-    for _ in range(_MOST_TRIES):
-        number: int = libc.syscall(_OPENAT2, directory, path, ctypes.byref(how), size)
-        if number >= 0:
-            return number
-        error = ctypes.get_errno()
-        if error in _UNAVAILABLE:
-            return -1
-        if error not in _PASSING:
-            raise OSError(error, os.strerror(error), os.fsdecode(path))
-    return -1
-
-
-def _open_by_steps(directory: int, path: str | bytes, flags: int) -> int:
-    *above, name = os.fsdecode(path).strip("/").split("/")
-    if ".." in above or name == "..":
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), os.fsdecode(path))
-    here = os.dup(directory)
-    try:
-        for part in above:
-            below = os.open(part, _STEP, dir_fd=here)
-            os.close(here)
-            here = below
-        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=here)
-    finally:
-        os.close(here)
-
-
-@cache
-def load_libc() -> ctypes.CDLL | None:
-    """The C library; None on other systems."""
-    return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None

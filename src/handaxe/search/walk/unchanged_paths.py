@@ -12,10 +12,10 @@ No path is sure on a file system whose clock is not the clock of this machine.
 import ctypes
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterable
-
-from handaxe.search.walk.root import load_libc
+from functools import cache
 
 MARGIN_NS = 20_000_000
 """An entry that changed so shortly before a search may have changed during it."""
@@ -113,9 +113,13 @@ class UnchangedPaths:
 
 
 def _is_local(fd: int) -> bool:
-    libc = load_libc()
     answer = ctypes.create_string_buffer(256)
-    if libc is None or libc.fstatfs(fd, answer) != 0:
+    if sys.platform != "linux" or _load_libc().fstatfs(fd, answer) != 0:
         return False
     kind = ctypes.c_long.from_buffer(answer).value
     return (kind & 0xFFFFFFFF) in _LOCAL
+
+
+@cache
+def _load_libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
