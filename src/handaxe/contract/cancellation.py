@@ -7,10 +7,9 @@ from handaxe.contract.result import ToolResult
 
 
 class CancelledWithResult(asyncio.CancelledError):
-    """Raised by a tool in place of the cancellation it met: what had happened until then.
+    """Raised by a tool instead of its cancellation, with the result so far.
 
-    It is a cancellation, so everybody on the way up treats it as one; only the pipeline looks at
-    the result.
+    It is a cancellation, so all callers treat it as one; only the pipeline uses the result.
     """
 
     def __init__(self, result: ToolResult) -> None:
@@ -27,10 +26,10 @@ def find_current_task() -> asyncio.Task[Any] | None:
 
 
 def is_external_stop(error: BaseException, home: asyncio.Task[Any] | None = None) -> bool:
-    """Whether it ends more than the code that raised it: somebody stops the task or the process.
+    """Whether it ends more than the code that raised it: the task or the process is stopped.
 
-    `sys.exit` in a tool or a hook is not that, nor is the cancellation of what it waited for, nor a
-    `GeneratorExit` in the task that is the home of the code: from outside it comes in another one.
+    `sys.exit` in a tool or a hook does not count, nor does the cancellation of something it waited
+    for. A `GeneratorExit` counts only if it comes from another task.
     """
     if isinstance(error, GeneratorExit):
         return home is None or find_current_task() is not home

@@ -7,7 +7,7 @@ import msgspec
 
 _BASE64_CHARS = frozenset(f"{ascii_letters}{digits}+/=-_\r\n")
 _CHECKED_CHARS = 100
-"""Enough to tell what is not base64 at all, such as an address of data."""
+"""Enough to notice text that is not base64 at all, such as a data URL."""
 
 
 class TextBlock(msgspec.Struct, frozen=True, tag_field="type", tag="text"):

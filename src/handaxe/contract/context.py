@@ -37,7 +37,7 @@ class CallOverError(Exception):
 
 
 def _ignore_report(_text: str, _data: object = None) -> None:
-    """Nobody listens to a call that is over."""
+    """The report of a finished call: dropped."""
 
 
 class ToolContext:
@@ -68,7 +68,7 @@ class ToolContext:
         own: Mapping[type[Any], Any] = _NOTHING,
         host: CallHost | None = None,
     ) -> None:
-        """`own` is made for this very call and stands before what is offered to all.
+        """`own` is made for this call and comes before the ports of the session.
 
         `report` takes a text and, from `progress`, data.
         """
@@ -76,7 +76,7 @@ class ToolContext:
         self.call_id = call_id
         """The id of the call."""
         self.cwd = cwd
-        """Where the session stood when the call was judged; a command has to run right there."""
+        """The current directory when the call was decided; a command has to run there."""
         self._ports = ports
         self._own = own
         self._allowed = allowed
@@ -150,11 +150,11 @@ class ToolContext:
         return await host.elicit(self.call_id, message, form)
 
     def report(self, text: str) -> None:
-        """Tell whoever watches how far the call is."""
+        """Report the progress of the call."""
         self._report(text)
 
     def progress(self, value: object, text: str = "") -> None:
-        """Tell whoever watches how far the call is, as data: a struct, a data class, a dict.
+        """Report the progress of the call as data: a struct, a data class, a dict.
 
         Listeners get it as JSON in `CallProgress.data`; `text` is what people see of it.
         """
@@ -173,7 +173,7 @@ class ToolContext:
         self._report = _ignore_report
 
     def close(self) -> None:
-        """Hand out nothing more: the call is over, and what it left behind goes on."""
+        """Refuse all access: the call is over, and only its background work continues."""
         self.is_closed = True
         self._allowed = _OUT_OF_REACH
         self._report = _ignore_report

@@ -21,7 +21,7 @@ _REMEMBERED: dict[str, Remember] = {
 class ToolDefinition(msgspec.Struct, frozen=True):
     """A tool as its server defines it, with how that server is started or reached.
 
-    A yes for longer than one call is bound to it.
+    A lasting approval is bound to it.
     """
 
     tool: str
@@ -91,11 +91,11 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
 
     @property
     def sentence(self) -> str:
-        """Why, and what would change it, unless that is told as proposals."""
+        """The reason, and what would change it, unless proposals say that."""
         return self.reason if self.proposals else join_remedy(self.reason, self.remedy)
 
     def to_json(self) -> dict[str, Any]:
-        """The decision as it stands in a result object and as `handaxe explain` shows it."""
+        """The decision as in a result object and in the output of `handaxe explain`."""
         plain: dict[str, Any] = {
             "verdict": self.verdict,
             "by": self.by,
@@ -126,7 +126,7 @@ class Allow(_Word, frozen=True, tag="allow"):
     mode: str | None = None
     """The permission mode for the rest of the session, where the yes is for more than once."""
     input: dict[str, Any] | None = None
-    """The input to run with instead, where whoever was asked changed it."""
+    """The input to run with instead, if the answer changed it."""
 
 
 class Ask(_Word, frozen=True, tag="ask"):
@@ -135,7 +135,7 @@ class Ask(_Word, frozen=True, tag="ask"):
     verdict: ClassVar[Verdict] = "ask"
 
     preview: Display = ()
-    """What a person has to see before a yes, beside what the call would do."""
+    """What the user has to see before an approval, beside the effects of the call."""
 
 
 class Deny(_Word, frozen=True, tag="deny"):
@@ -151,7 +151,7 @@ Decision = Allow | Ask | Deny
 
 
 class Defer(msgspec.Struct, frozen=True, tag_field="verdict", tag="defer"):
-    """Nobody answers now: the call waits for an answer that comes later, if need be elsewhere."""
+    """No answer now: the call waits for a later answer, possibly in another process."""
 
 
 class PermissionSuggestion(msgspec.Struct, frozen=True):
@@ -190,11 +190,11 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     source: str | None = None
     cwd: str = ""
     preview: Display | None = None
-    """What the call would change, where that can be told beforehand."""
+    """What the call would change, if that is known beforehand."""
     proposals: tuple[RuleProposal, ...] = ()
     """Rules that together would have allowed the call, each with examples."""
     suggestions: tuple[PermissionSuggestion, ...] = ()
-    """What else a person can allow with a yes, narrow and wide; each stands for itself."""
+    """What else the user can allow with an approval, narrow and wide; each one is separate."""
     agent_id: str | None = None
     """Which sub-agent asks; None for the main one."""
     agent_type: str | None = None
@@ -205,7 +205,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     display_name: str | None = None
     """What people see for the tool's name, where that is another one."""
     remarks: tuple[str, ...] = ()
-    """For a classifier: what hooks said of the results of earlier calls; nobody has checked it."""
+    """For a classifier: unchecked messages of hooks about the results of earlier calls."""
     classifier_text: str = ""
     """For a classifier: what the tool says of the call."""
 

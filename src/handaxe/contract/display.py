@@ -56,7 +56,7 @@ class Table(msgspec.Struct, frozen=True, tag_field="block", tag="table"):
             if len(cells) != len(self.columns):
                 raise TypeError(f"Table: {cells!r:.100} has not one cell for each column.")
             if not all(isinstance(cell, str) for cell in cells):
-                raise TypeError(f"Table: {cells!r:.100} has a cell that is no text.")
+                raise TypeError(f"Table: {cells!r:.100} has a cell that is not a text.")
 
 
 class Items(msgspec.Struct, frozen=True, tag_field="block", tag="items"):

@@ -55,7 +55,7 @@ SESSION_STATE = frozenset(
 Kind = Literal["fills", "removes", "moves"]
 """What a place may be after an act.
 
-`fills`: files and directories are made and written into, nothing else becomes of what is there.
+`fills`: files and directories are made and written into, existing ones keep their kind.
 `removes`: it may be gone, or a plain file. `moves`: it may be anything, such as a link or another
 directory.
 """
@@ -105,10 +105,10 @@ class Effects(msgspec.Struct, frozen=True):
     writes_everything: bool = False
     irreversible: bool = False
     extent: Extent | None = None
-    """What a call that `writes_everything` was proved to write at most. Order and permission go by
-    the former; whoever keeps files for undo need not keep more than this."""
+    """What a call that `writes_everything` was proved to write at most. Order and permission use
+    the former; undo need not keep more than this."""
     spared: frozenset[str] = frozenset()
-    """State of the session that is no part of everything: nothing hands it to the tool."""
+    """Session state that `writes_everything` does not include, because the tool cannot reach it."""
 
     def __post_init__(self) -> None:
         """Refuse state that is not the session's, and take external changes as final.
@@ -268,7 +268,7 @@ def _get_state_name(state: object) -> str:
     if isinstance(name, str):
         return name
     raise TypeError(
-        f"{state!r} is no state of the session. Give a name as text, or a subclass of "
+        f"{state!r} is not a state of the session. Give a name as text, or a subclass of "
         "handaxe.State."
     )
 
@@ -283,7 +283,7 @@ def _check_name(resource: Resource) -> None:
     elif name not in SESSION_STATE:
         known = ", ".join(sorted(SESSION_STATE))
         raise ValueError(
-            f"{name!r} is no state of the session. For a database, a ticket or a service write "
+            f"{name!r} is not a state of the session. For a database, a ticket or a service use "
             f"Effects.external({name!r}, writes=True). State of the session: {known}; a subclass "
             "of handaxe.State counts as well."
         )

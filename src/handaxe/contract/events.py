@@ -32,7 +32,7 @@ class Todo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class JsonEvent(msgspec.Struct, frozen=True):
-    """Anything that happens and can be told as JSON."""
+    """An event that can be converted to JSON."""
 
     def to_json(self) -> dict[str, Any]:
         """The event as JSON data: `type`, which is its name in snake case, then its fields."""
@@ -72,7 +72,7 @@ class SessionClosed(_Event, frozen=True, tag="session_closed", kw_only=True):
 
 
 class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
-    """A call was understood and is on its way."""
+    """A call was parsed and starts."""
 
     call_id: str
     tool: str
@@ -101,7 +101,7 @@ class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):
     reason: str
     rule: str | None = None
     request: PermissionRequest | None = None
-    """Everything that whoever is asked gets to see, so that the answer can come later."""
+    """Everything that the user gets to see, so that the answer can come later."""
     digest: str = ""
     """Of what an answer would be for: another one needs another answer."""
 
@@ -131,7 +131,7 @@ class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):
 
 
 class CallDeferred(_Event, frozen=True, tag="call_deferred", kw_only=True):
-    """The call was put off: it did not run, and is made when the work goes on."""
+    """The call was deferred: it did not run, and is made when the work continues."""
 
     call_id: str
 
@@ -203,7 +203,7 @@ class DirectoryChanged(_Event, frozen=True, tag="directory_changed", kw_only=Tru
 
 
 class JobStarted(_Event, frozen=True, tag="job_started", kw_only=True):
-    """Something goes on in the background."""
+    """Background work started."""
 
     job: JobState
 
@@ -225,14 +225,14 @@ class JobSaid(_Event, frozen=True, tag="job_said", kw_only=True):
 
 
 class MessagePosted(_Event, frozen=True, tag="message_posted", kw_only=True):
-    """An agent has something to say to the session's own agent, which hears it when it can."""
+    """An agent sent a message to the main agent, which gets it when it can."""
 
     message_id: str
     text: str
 
 
 class JobsTold(_Event, frozen=True, tag="jobs_told", kw_only=True):
-    """The model was told of the end of these jobs, or of what else their ids stand for."""
+    """The model got the end of these jobs, or the other messages with these ids."""
 
     job_ids: tuple[str, ...]
     """The id of a job: its end. With a colon behind it: its lines so far. Others are messages."""
@@ -245,13 +245,13 @@ class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
 
 
 class PermissionsChanged(_Event, frozen=True, tag="permissions_changed", kw_only=True):
-    """Whoever said yes to a call changed what is allowed as well."""
+    """The approval of a call changed permissions as well."""
 
     call_id: str
     by: DecidedBy
     changes: tuple[PermissionChange, ...] = ()
     not_made: tuple[str, ...] = ()
-    """What was asked for as well and refused, with the reasons."""
+    """Further changes that were refused, with the reasons."""
 
 
 class TodosChanged(_Event, frozen=True, tag="todos_changed", kw_only=True):
@@ -345,11 +345,11 @@ class UserSaid(_Event, frozen=True, tag="user_said", kw_only=True):
     message_id: str
     message: UserMessage
     notices: tuple[str, ...] = ()
-    """What background work had to tell and is told herewith, named as in `JobsTold`."""
+    """Messages of background work in this prompt, with ids as in `JobsTold`."""
 
 
 class AssistantSaid(_Event, frozen=True, tag="assistant_said", kw_only=True):
-    """Finished parts of an answer; a call stands here before it starts."""
+    """Finished parts of an answer; a call is recorded here before it starts."""
 
     message_id: str
     content: tuple[AssistantBlock, ...]
@@ -368,7 +368,7 @@ class Compacted(_Event, frozen=True, tag="compacted", kw_only=True):
     """The conversation was made shorter; from here on these messages stand for all before."""
 
     trigger: Literal["auto", "manual", "too_long", "rewound"]
-    """`rewound`: somebody went back to an earlier message."""
+    """`rewound`: the user went back to an earlier message."""
     method: Literal["shortened", "summarized", "cut"]
     tokens_before: int
     tokens_after: int
@@ -387,7 +387,7 @@ class RunEnded(_Event, frozen=True, tag="run_ended", kw_only=True):
 
 
 class AgentChosen(_Event, frozen=True, tag="agent_chosen", kw_only=True):
-    """Who works in the session, where somebody named them; they go on after a resume."""
+    """The chosen model and agent of the session; they stay after a resume."""
 
     model: str = ""
     """As `--model` takes it."""
@@ -396,7 +396,7 @@ class AgentChosen(_Event, frozen=True, tag="agent_chosen", kw_only=True):
 
 
 class AgentStarted(_Event, frozen=True, tag="agent_started", kw_only=True):
-    """A sub-agent began to work, or went on."""
+    """A subagent started or continued."""
 
     agent_id: str
     agent_type: str

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class InputShape(ABC):
-    """Stands in `Tool.args_type` for a type: gives the schema, and reads what a model sent."""
+    """Used in `Tool.args_type` instead of a type: has the schema, and reads the model's input."""
 
     @property
     @abstractmethod
@@ -18,7 +18,7 @@ class InputShape(ABC):
 
 
 class OutputShape:
-    """Stands in `Tool.output_type` for a type: the schema that somebody else gave, as it is."""
+    """Used in `Tool.output_type` instead of a type: a foreign schema, unchanged."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema

@@ -10,9 +10,9 @@ EndedBy = Literal[
     "exit", "signal", "stopped", "time_up", "output_limit", "own_output", "host_ended",
     "user", "parent", "call", "limit", "session",
 ]  # fmt: skip
-"""What brought an end: the work itself, a signal, somebody's word, its time, a limit, a loop of
-printing what it had printed itself, or our own end. Of an agent also: the person, the agent that
-started it, the end of the call that started it, a limit of its work, or the session's end."""
+"""The cause of an end: the work itself, a signal, a request, its timeout, a limit, a loop of
+reading its own output, or the end of handaxe. For an agent also: the user, the agent that started
+it, the end of the call that started it, a limit of its work, or the session's end."""
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -30,7 +30,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     call_id: str = ""
     """The call that started it, where what it changes belongs to that call."""
     output_path: str = ""
-    """A file that Read accepts, growing while the work goes on."""
+    """A file that Read accepts, growing while the work runs."""
     output_bytes: int = 0
     output_is_cut: bool = False
     """Whether more was printed than its file holds; the end comes when it has ended."""
@@ -44,4 +44,4 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     result: str = ""
     """What it came to in words, where its output is more than that."""
     waiting_for_input: str | None = None
-    """The last line of a program that seems to wait for somebody to type."""
+    """The last line of a program that seems to wait for input."""

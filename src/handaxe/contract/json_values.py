@@ -1,4 +1,4 @@
-"""What stands in JSON for a Python value that JSON does not know."""
+"""Convert Python values that JSON does not know."""
 
 from collections.abc import Collection, Mapping
 from operator import index

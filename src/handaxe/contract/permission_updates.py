@@ -1,4 +1,4 @@
-"""Changes of what is allowed, as hooks, callbacks and programs ask for them beside a yes."""
+"""Changes of permissions that hooks, callbacks and programs request with an approval."""
 
 from typing import Literal
 
@@ -31,7 +31,7 @@ class PermissionChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     mode: str | None = None
     directories: tuple[str, ...] = ()
     destination: Destination = "session"
-    """`session` and `cliArg` are forgotten with the session, the others stand in files."""
+    """`session` and `cliArg` end with the session, the others are stored in files."""
 
     def __post_init__(self) -> None:
         """Refuse what lacks the half that makes it a change."""

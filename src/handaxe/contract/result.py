@@ -115,5 +115,5 @@ def to_plain_struct(value: Any) -> Any:  # noqa: ANN401 - any part of an event
 
 
 def _is_own_struct(value: object) -> bool:
-    """Whether the fields of a value are ours to name; those of other programs have names."""
+    """Whether handaxe defines the class of a value."""
     return hasattr(value, "__struct_fields__") and type(value).__module__.startswith("handaxe.")

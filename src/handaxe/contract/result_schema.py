@@ -1,4 +1,4 @@
-"""The result object as a JSON Schema, for whoever reads results in another language."""
+"""The result object as a JSON Schema, for readers of results in other languages."""
 
 from typing import Annotated, Any
 

@@ -48,10 +48,10 @@ _MAX_NAME_CHARS = 64
 
 
 class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The input of a tool; a field's documentation stands in `Annotated[type, "text"]`."""
+    """The input of a tool; a field's documentation is in `Annotated[type, "text"]`."""
 
     numbered: ClassVar[tuple[str, ...]] = ()
-    """Parameters, as a model is told of them, that name numbered things: 7 is read as "7"."""
+    """Parameters, by their names for models, that name numbered things: 7 is read as "7"."""
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -87,7 +87,7 @@ class Tool(Generic[Args]):
     output_type: ClassVar[Any] = None
     """The type of `ToolResult.data`, or an `OutputShape` where only a schema is known."""
     output_check: ClassVar[Literal["", "open", "closed"]] = ""
-    """How `data` is compared with `output_type`; "closed" refuses what is not declared."""
+    """How `data` is compared with `output_type`; "closed" refuses undeclared fields."""
 
     args_type: ClassVar[Any]
     """The type of the input, or an `InputShape` where only a schema is known."""
@@ -122,9 +122,9 @@ class Tool(Generic[Args]):
     tells_observers: ClassVar[bool] = False
     """Whether hooks and permission questions see more than the input: `for_observers`."""
     replaces_builtin: ClassVar[bool] = False
-    """Whether an own tool stands in for the built-in one of its name, which wins otherwise."""
+    """Whether an own tool replaces the built-in one of its name, which wins otherwise."""
     definition: ClassVar[ToolDefinition | None] = None
-    """What a lasting yes to a server's tool is bound to; None for every other tool."""
+    """What a lasting approval of a server's tool is bound to; None for every other tool."""
     strict: ClassVar[bool] = False
     """Whether providers that can are asked to hold the model to the schema."""
     defer: ClassVar[bool | None] = None
@@ -166,7 +166,7 @@ class Tool(Generic[Args]):
         return True
 
     def prompt(self) -> str:
-        """What the model is told: the text of `prompt_file`, or else the docstring."""
+        """The prompt for the model: the text of `prompt_file`, or else the docstring."""
         return _read_prompt(type(self))
 
     def prompt_for(self, session: "SessionInfo") -> str:  # noqa: ARG002 - the default is the same
@@ -210,7 +210,7 @@ class Tool(Generic[Args]):
         return None
 
     async def validate(self, args: Args, ctx: ToolContext) -> None:
-        """Raise a fault if the call cannot work; cheap, and before anybody is asked."""
+        """Raise a fault if the call cannot work; cheap, and before any question."""
 
     async def for_observers(
         self,
@@ -229,7 +229,7 @@ class Tool(Generic[Args]):
         return ()
 
     async def preview(self, args: Args, ctx: ToolContext) -> Display | None:  # noqa: ARG002
-        """What the call would change, for whoever is asked to allow it."""
+        """What the call would change, for the permission question."""
         return None
 
     async def call(self, args: Args, ctx: ToolContext) -> ToolResult:

@@ -1,8 +1,8 @@
-"""What files of a project want done, and the one gate that grants it.
+"""Requests of a project's files, and the one gate that grants them.
 
-Whoever reads such files hands out a `Wish`: it can be shown and compared, but what is wished for
-can only be had from `Wish.grant`, which asks the gate. So a reader that forgets the gate has no
-value of the right type.
+A reader of such files returns a `Wish`: it can be shown and compared, but its value is only
+available from `Wish.grant`, which asks the gate. So a reader that forgets the gate has no value of
+the right type.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ T = TypeVar("T")
 _MAX_CHARS = 4_000
 _SHOWN_CHARS = 1_000
 Owner = Literal["project", "own"]
-"""`own`: written by the user, an organisation or the host program, who need nobody's trust."""
+"""`own`: written by the user, an organisation or the host program, which need no trust."""
 
 
 class TrustRequest(Generic[T]):
@@ -54,7 +54,7 @@ class TrustRequest(Generic[T]):
 
     @property
     def note(self) -> str:
-        """What is wished for, as a text that is the same for the same wish."""
+        """The request as a text that is the same for the same request."""
         try:
             text = msgspec.json.encode(self._shown, order="deterministic", enc_hook=repr).decode()
         except (TypeError, ValueError, RecursionError):
@@ -76,8 +76,8 @@ class TrustGate(ABC):
 
     @abstractmethod
     def allows(self, wish: TrustRequest[Any]) -> bool:
-        """Whether this very wish was approved."""
+        """Whether exactly this request was approved."""
 
     @abstractmethod
     def refusal(self, wish: TrustRequest[Any]) -> str | None:
-        """Why a wish is not granted, what changed and what to do; None if it is granted."""
+        """Why a request is not granted, what changed and what to do; None if it is granted."""

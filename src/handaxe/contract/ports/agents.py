@@ -15,7 +15,7 @@ MemoryScope = Literal["user", "project", "local"]
 
 
 class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A type of agent: what it is for, what it may use, how it is told to work."""
+    """A type of agent: its purpose, its tools, its prompt."""
 
     name: str
     description: str
@@ -39,7 +39,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation | None = None
     color: str | None = None
     initial_prompt: str = ""
-    """What it is told first when it is the session's own agent."""
+    """Its first prompt when it is the main agent."""
     is_lean: bool = False
     """Whether it works without the project's instructions and the repository's state."""
     source: str = "built-in"
@@ -60,7 +60,7 @@ class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How an agent stands; also what is kept of it on disk."""
+    """The state of an agent, in memory and on disk."""
 
     agent_id: str
     agent_type: str
@@ -75,9 +75,9 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The numbers of the calls that led to it, from the main conversation on, such as `2.1`."""
     depth: int = 1
     permission_mode: str | None = None
-    """The widest mode it may work in, whoever wakes it; None: its parent's."""
+    """The widest mode it may work in; None: its parent's."""
     tools: tuple[str, ...] | None = None
-    """All it may choose from, whoever wakes it; None: the session's tools."""
+    """The tools it may use; None: the session's tools."""
     started_at: float = 0.0
     ended_at: float | None = None
     last_active_at: float = 0.0
@@ -85,7 +85,7 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     result: str = ""
     """What it said last."""
     is_read: bool = False
-    """Whether its result reached whoever started it."""
+    """Whether its result reached its starter."""
     stopped_by_user: bool = False
     ended_by: EndedBy | None = None
     """What ended it, where that was not its own end."""
@@ -128,7 +128,7 @@ def describe_worktree(state: AgentState) -> str:
 
 
 class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out of an agent's work, or that it goes on in the background."""
+    """The result of an agent's work, or a note that it continues in the background."""
 
     state: AgentState
     in_background: bool = False
@@ -160,7 +160,7 @@ class Agents(ABC):
 
     @abstractmethod
     async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
-        """Tell an agent something, by id or name; one that has ended goes on in the background."""
+        """Send an agent a message, by id or name; an ended one continues in the background."""
 
     def tell_main(self, text: str) -> bool:  # noqa: ARG002 - nobody is above by default
         """Tell the session's own agent something; False if that is the one who speaks."""

@@ -13,7 +13,7 @@ from handaxe.contract.ports.model import Model
 
 
 class Conversation:
-    """What was said before a call, for a tool that declares it in `uses`."""
+    """The messages before a call, for a tool that declares it in `uses`."""
 
     is_of_call: ClassVar[bool] = True
     __slots__ = ("messages", "parent_message")
@@ -113,7 +113,7 @@ class AgentAccess(ABC):
 
     @abstractmethod
     def read_conversation(self, call_ids: Sequence[str]) -> Conversation:
-        """What was said before the first of these calls that the conversation has."""
+        """The messages before the first of these calls that the conversation contains."""
 
     @abstractmethod
     async def ask_model(self, question: ModelQuestion) -> str:

@@ -22,7 +22,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandPreviews(ABC):
-    """Somebody who can run a command against a copy of the roots that is thrown away."""
+    """Runs a command against a temporary copy of the roots."""
 
     @abstractmethod
     async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:

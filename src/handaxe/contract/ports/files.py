@@ -1,8 +1,8 @@
 """Read, write, list and look at a file tree.
 
 Every path handed in is absolute. An implementation resolves links itself, asks its judge about
-the file it really arrived at, and opens exactly that file. What goes wrong is raised as one of
-the faults in `handaxe.contract.faults.file`.
+the resulting file, and opens exactly that file. Failures are raised as one of the faults in
+`handaxe.contract.faults.file`.
 """
 
 from abc import ABC, abstractmethod
@@ -45,7 +45,7 @@ class FileVersion(msgspec.Struct, frozen=True):
 
 
 class FileInfo(msgspec.Struct, frozen=True):
-    """What stands at a path."""
+    """The file or directory at a path."""
 
     path: str
     kind: FileKind
@@ -101,7 +101,7 @@ class Files(ABC):
 
     @abstractmethod
     async def look(self, path: str) -> FileInfo | None:
-        """What stands at the end of the path's links; None if nothing does."""
+        """The file at the end of the path's links; None if it does not exist."""
 
     @abstractmethod
     async def names(self, directory: str) -> list[str]:

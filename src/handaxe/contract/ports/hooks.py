@@ -1,7 +1,6 @@
-"""Run the programs and reach the servers that somebody configured as hooks.
+"""Run the programs and reach the servers that are configured as hooks.
 
-What a hook's answer means is the business of `handaxe.hooks`; here it is only started,
-fed, listened to and ended.
+`handaxe.hooks` interprets a hook's answer; here it is only started, fed, read and ended.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +13,7 @@ ShellName = Literal["sh", "bash", "powershell"]
 
 
 class HookUnreachable(Exception):
-    """A program or a server could not be reached, or did not answer in its time."""
+    """A program or a server could not be reached, or did not answer in time."""
 
     def __init__(self, sentence: str, *, timed_out: bool = False) -> None:
         super().__init__(sentence)
@@ -58,7 +57,7 @@ class HookRequest(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     headers: Mapping[str, str] = {}
     env_names: tuple[str, ...] = ()
-    """The variables that may stand in a header as `$NAME`; any other becomes empty."""
+    """The variables that a header may contain as `$NAME`; any other becomes empty."""
     env: Mapping[str, str] = {}
     """Variables of the session, which count before those of the process."""
     timeout_s: float
@@ -72,7 +71,7 @@ class HookResponse(msgspec.Struct, frozen=True):
 
 
 class HookPrograms(ABC):
-    """Somebody who can start a hook's program and reach a hook's server."""
+    """Starts a hook's program and reaches a hook's server."""
 
     @abstractmethod
     async def run(self, command: HookCommand, stdin: bytes) -> HookCommandResult:
@@ -87,7 +86,7 @@ class HookPrograms(ABC):
         """Send the event as JSON and wait for the answer.
 
         Raises:
-            HookUnreachable: nobody answered, or the time was up.
+            HookUnreachable: there was no answer in time.
         """
 
     @abstractmethod
@@ -109,7 +108,7 @@ class HookQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookModels(ABC):
-    """Somebody who can have a hook's question answered."""
+    """Answers the question of a prompt or agent hook."""
 
     @property
     @abstractmethod
@@ -118,8 +117,8 @@ class HookModels(ABC):
 
     @abstractmethod
     async def answer(self, question: HookQuestion) -> str:
-        """The last words of the answer; cancelling stops whoever works on it.
+        """The last text of the answer; cancelling stops the work on it.
 
         Raises:
-            HookUnreachable: of `handaxe.contract.ports.hooks`; nobody could answer.
+            HookUnreachable: of `handaxe.contract.ports.hooks`; no model could answer.
         """

@@ -81,7 +81,7 @@ class McpServers(ABC):
 
     @abstractmethod
     async def settled(self, server: str | None = None) -> None:
-        """Wait until no server, or not this one, is still on its way for the first time."""
+        """Wait until no server, or not this one, is still connecting for the first time."""
 
     @abstractmethod
     async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
@@ -120,12 +120,12 @@ class McpServers(ABC):
         client_secret: str | None = None,
         wait_s: float = LOGIN_WAIT_S,
     ) -> None:
-        """Log in at a server: `show` gets the address where a person says yes, in a browser.
+        """Log in at a server: `show` gets the address where the user approves it in a browser.
 
         The tokens are kept for all sessions. `client_secret` belongs to `oauth.clientId`.
 
         Raises:
-            LoginFailed: it came to nothing; why.
+            LoginFailed: it failed; with the reason.
         """
 
     @abstractmethod
@@ -134,12 +134,12 @@ class McpServers(ABC):
 
 
 class McpLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One login, or what is left of it."""
+    """One login, or the rest of it."""
 
     access_token: str = ""
     refresh_token: str = ""
     expires_at: float | None = None
-    """In seconds of the clock; None if nobody said."""
+    """In seconds of the clock; None if it is unknown."""
     scope: str | None = None
     """What was granted, words between blanks."""
     resource: str | None = None
@@ -161,7 +161,7 @@ class McpLogins(ABC):
 
     @abstractmethod
     def read(self, key: str) -> McpLogin | None:
-        """The login, if there is one; what cannot be read is none."""
+        """The login, if there is one; an unreadable one counts as missing."""
 
     @abstractmethod
     async def write(self, key: str, login: McpLogin) -> None:

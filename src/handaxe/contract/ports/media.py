@@ -1,7 +1,7 @@
-"""Make pictures and PDF pages small enough to be looked at.
+"""Make pictures and PDF pages small enough for a model.
 
-Bytes come in and go out: which file they are from is the business of the `Files` port. What goes
-wrong is raised as one of the faults in `handaxe.contract.faults.media`.
+Bytes come in and go out: the `Files` port reads the files. Failures are raised as one of the faults
+in `handaxe.contract.faults.media`.
 """
 
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 import msgspec
 
 PageRange = tuple[int, int | None]
-"""First and last page, counted from 1; without a last page it goes on to the end."""
+"""First and last page, counted from 1; without a last page it continues to the end."""
 
 
 class ImageLimits(msgspec.Struct, frozen=True):
@@ -55,11 +55,11 @@ class PdfPages(msgspec.Struct, frozen=True):
 
 
 class Media(ABC):
-    """Somebody who can open pictures and PDFs."""
+    """Opens pictures and PDFs."""
 
     @abstractmethod
     async def fit_image(self, data: bytes, limits: ImageLimits) -> Picture:
-        """A PNG, JPEG, GIF or WEBP within the limits: as it is, or else scaled and encoded anew."""
+        """A PNG, JPEG, GIF or WEBP within the limits: unchanged, or scaled and encoded again."""
 
     @abstractmethod
     async def read_pdf(

@@ -1,4 +1,4 @@
-"""Stream one model response; which vendor speaks behind it is nobody's business here."""
+"""Stream one model response, independent of the vendor."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +11,7 @@ from handaxe.contract.messages import Message, StopReason, TokenUsage
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
-    """A tool as a model is told of it; each client turns it into its vendor's dialect."""
+    """The definition of a tool for a model; each client converts it to its vendor's format."""
 
     name: str
     description: str
@@ -145,12 +145,12 @@ class ModelFailed(Exception):
 
 
 class Model(ABC):
-    """Somebody who answers conversations."""
+    """A model that answers conversations."""
 
     name: str
     context_tokens: int = 200_000
     answers_for_all: bool = False
-    """Whether it stands in for every model of a session, as a recording does."""
+    """Whether it replaces every model of a session, as a recording does."""
 
     @abstractmethod
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -161,5 +161,5 @@ class Model(ABC):
         """
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         return

@@ -1,4 +1,4 @@
-"""Put a permission question to a human, or to whoever answers for one."""
+"""Put a permission question to the user, or to a callback that answers instead."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,16 +18,16 @@ Classifier = Callable[[PermissionRequest], Awaitable[Allow | Deny | None]]
 
 
 class Asker(ABC):
-    """Somebody who can say yes or no."""
+    """Answers permission questions."""
 
     looks: bool = True
     """Whether it matters to them what a call would change."""
     is_background: Callable[[str], bool]
-    """Says of an agent whether nobody waits for it; whoever starts agents sets it."""
+    """Says whether an agent is in the background; the agent registry sets it."""
 
     @property
     def is_there(self) -> bool:
-        """Whether anybody may be asked now."""
+        """Whether a question can be asked now."""
         return True
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Asker(ABC):
 
 
 class PermissionChanges(ABC):
-    """Puts changes in force that came with somebody's yes."""
+    """Applies permission changes that came with an approval."""
 
     @abstractmethod
     async def make(
@@ -52,8 +52,8 @@ class PermissionChanges(ABC):
         from_project: bool = False,
         definitions: Sequence[ToolDefinition] | None = None,
     ) -> tuple[str, ...]:
-        """Make them in order and tell of it; sentences on those that were not made.
+        """Make them in order and emit events; returns sentences on refused changes.
 
-        What comes from a project's own files may not reach beyond the project. Rules for servers'
+        Changes from a project's own files may not reach beyond the project. Rules for servers'
         tools hold for these definitions; without any, for the tools as they are now.
         """

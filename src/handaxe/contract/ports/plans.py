@@ -10,7 +10,7 @@ class SavedPlan(msgspec.Struct, frozen=True):
 
     path: str
     was_edited: bool = False
-    """Whether somebody changed the text between the model and the agreement."""
+    """Whether the text was changed before the user agreed."""
 
 
 class Plans(ABC):
@@ -18,4 +18,4 @@ class Plans(ABC):
 
     @abstractmethod
     async def keep(self, call_id: str, text: str) -> SavedPlan | None:
-        """Keep the plan of a call as it stands now; None where the disk does not take it."""
+        """Keep the current plan of a call; None if it cannot be written."""

@@ -12,7 +12,7 @@ class ChildProgram(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     cwd: str
     env: Mapping[str, str] = {}
-    """On top of the harmless part of our own environment."""
+    """Added to the harmless part of the environment of handaxe."""
     log_path: str
     """Where its standard error is kept, within bounds."""
 
@@ -39,7 +39,7 @@ class Child(ABC):
 
     @abstractmethod
     def note(self, text: str) -> None:
-        """Put a line of ours into its log."""
+        """Add a line to its log."""
 
     @abstractmethod
     def read_stderr_tail(self, limit_chars: int) -> str:

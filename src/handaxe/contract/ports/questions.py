@@ -38,15 +38,15 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OnQuestion = Callable[[tuple[UserQuestion, ...]], Awaitable[Answers | dict[str, str] | str | None]]
-"""A host's way to ask: labels by question, one free reply, or None if nobody answers."""
+"""A host's way to ask: labels by question, one free reply, or None without an answer."""
 
 
 class Questions(ABC):
-    """Somebody who can ask the person at the other end."""
+    """Asks the user."""
 
     @abstractmethod
     async def ask(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
-        """Wait for the answers; None if nobody answers."""
+        """Wait for the answers; None without an answer."""
 
 
 class ElicitationForm(msgspec.Struct, frozen=True):
@@ -68,12 +68,12 @@ OnElicit = Callable[[ElicitationForm], Awaitable[dict[str, Any] | None]]
 
 
 class FormPresenter(ABC):
-    """Somebody who can show a form to the person at the other end."""
+    """Shows a form to the user."""
 
     @property
     @abstractmethod
     def is_there(self) -> bool:
-        """Whether anybody may be asked now."""
+        """Whether the user can be asked now."""
 
     @abstractmethod
     async def show(self, form: ElicitationForm) -> dict[str, Any] | None:

@@ -12,4 +12,4 @@ class ResultStore(ABC):
 
     @abstractmethod
     def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
-        """Store what is no text, under a name with this suffix; the path of the file."""
+        """Store bytes under a name with this suffix; the path of the file."""

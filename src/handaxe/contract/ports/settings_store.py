@@ -29,11 +29,11 @@ class SettingValue(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SettingsStore(ABC):
-    """The settings of this session and the files they stand in."""
+    """The settings of this session and their files."""
 
     @abstractmethod
     def listed(self) -> list[SettingValue]:
-        """Every setting that somebody set, by key."""
+        """Every setting that is set, by key."""
 
     @abstractmethod
     def find(self, key: str) -> SettingValue:

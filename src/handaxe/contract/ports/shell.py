@@ -62,7 +62,7 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     duration_s: float
     cwd: str | None = None
-    """Where the shell stood at its end, if it got that far."""
+    """The shell's directory at its end, if it got that far."""
     survivors: int = 0
     """Processes it had left running, which were ended."""
     notes: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunningCommand(Job):
-    """One command under the supervisor. It ends with its call unless it is let go."""
+    """One command under the supervisor. It ends with its call unless it goes to the background."""
 
     @property
     @abstractmethod
@@ -87,11 +87,11 @@ class RunningCommand(Job):
 
     @abstractmethod
     async def stop(self, *, time_is_up: bool = False) -> None:
-        """End it with everything it started, for somebody's word or because its time is up."""
+        """End it with everything it started, on request or after its timeout."""
 
     @abstractmethod
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
-        """Hear every piece of output as it comes; calling what comes back ends that."""
+        """Get every piece of output as it comes; calling the result ends that."""
 
 
 class ConfinementLevel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -102,7 +102,7 @@ class ConfinementLevel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     files: Literal["roots", "open"]
     """`roots`: only the working directories and a private directory can be written to."""
     notes: tuple[str, ...] = ()
-    """What was asked for and does not hold, as sentences."""
+    """The requested limits that are not enforced, as sentences."""
 
 
 def _report_nothing() -> tuple[str, ...]:
@@ -110,9 +110,9 @@ def _report_nothing() -> tuple[str, ...]:
 
 
 class AssistedSpawn(msgspec.Struct, frozen=True):
-    """How a starter that does a part of the confining itself starts a program, which is cheaper.
+    """How a worker that does a part of the confining itself starts a program, which is cheaper.
 
-    It stands in a network with nobody else and lends it, or has a `plan` for a child of its own.
+    It lends its own network, or has a `plan` for a child of its own.
     """
 
     argv: list[str]
@@ -138,7 +138,7 @@ class ConfinedCommand(msgspec.Struct):
 
 
 class Confiner(ABC):
-    """Somebody who can put a program into the operating system's sandbox."""
+    """Puts programs into the operating system's sandbox."""
 
     @property
     @abstractmethod
@@ -175,7 +175,7 @@ class Confiner(ABC):
 
 
 class Shell(ABC):
-    """Somebody who can run commands on this machine and never loses one."""
+    """Runs commands on this machine and always ends them."""
 
     def get_ready(self) -> None:  # noqa: B027 - not everybody has something to prepare
         """A command is coming soon: what has to be started once may start now."""

@@ -17,14 +17,14 @@ class SkillCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     hooks: dict[str, Any] = {}
     """What runs at events since it was run, as in settings."""
     commands: tuple[str, ...] = ()
-    """Commands whose output stands in its text."""
+    """Commands whose output becomes a part of its text."""
 
 
 NO_POWERS = SkillCapabilities()
 
 
 class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a skill without its text."""
+    """The facts about a skill without its text."""
 
     name: str
     description: str
@@ -40,7 +40,7 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers for the rest of that turn."""
     effort: str | None = None
     in_background: bool = False
-    """Whether nobody waits for it where it runs as an agent of its own."""
+    """Whether it runs in the background as an agent of its own."""
     for_model: bool = True
     for_user: bool = True
     forks: bool = False

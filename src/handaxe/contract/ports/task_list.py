@@ -45,7 +45,7 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def format_task(task: Task, all_tasks: Sequence[Task]) -> str:
-    """A task in one line, with what it still waits for: what is done holds nobody up."""
+    """A task in one line, with the open tasks that it waits for."""
     owner = f" ({task.owner})" if task.owner else ""
     waits = ", ".join(f"#{other}" for other in find_open_blockers(task, all_tasks))
     blocked = f" [waits for {waits}]" if waits else ""
@@ -76,7 +76,7 @@ class TaskStore(ABC):
         """Every task, the oldest first."""
 
     async def summary(self) -> str:
-        """A line for each task that is not done, to be told to a model again."""
+        """A line for each open task, as a reminder for the model."""
         tasks = await self.all()
         return "\n".join(f"- {format_task(t, tasks)}" for t in tasks if t.status != "completed")
 
@@ -85,5 +85,5 @@ class TaskStore(ABC):
         """Change a task as one step; how it was and how it is.
 
         Raises:
-            ToolFault: no such task, somebody else has it, or tasks would wait for each other.
+            ToolFault: no such task, another agent has it, or tasks would wait for each other.
         """

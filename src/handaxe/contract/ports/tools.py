@@ -38,7 +38,7 @@ class ToolIndex(ABC):
 
 
 class ToolCaller(ABC):
-    """Somebody who makes calls for a tool; nobody is asked, so what would ask is refused."""
+    """Makes calls for a tool without questions: calls that would ask are refused."""
 
     @abstractmethod
     async def call(self, parent_call_id: str, tool: str, call_input: dict[str, Any]) -> ToolResult:

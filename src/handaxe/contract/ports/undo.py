@@ -13,7 +13,7 @@ from handaxe.contract.ports.files import FileVersion
 ChangeKind = Literal["created", "modified", "deleted", "mode"]
 """What a call did to a path."""
 PutBack = Literal["restored", "removed", "recreated", "mode restored", "already as before"]
-"""What was done to a path to put it back."""
+"""How a path was restored."""
 
 
 class UndoRequest(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class UndoRequest(msgspec.Struct, frozen=True):
     redo: bool = False
     """Take back the last undo instead."""
     force: bool = False
-    """Even where somebody else changed a file since, and what may not be the calls' own change."""
+    """Also restore files that were changed since, and ambiguous changes."""
     paths: tuple[str, ...] = ()
     """Only these real paths, also where they may not be the calls' own change; empty for all."""
 
@@ -73,7 +73,7 @@ class RestoredPath(msgspec.Struct, frozen=True):
     """Small content as the undo left it."""
     replaced_digest: str = ""
     version: FileVersion | None = None
-    """The file that now stands there."""
+    """The file that is there now."""
 
 
 class UndoResult(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class UndoResult(msgspec.Struct, frozen=True):
     restored: tuple[RestoredPath, ...]
     notes: tuple[str, ...] = ()
     ambiguous: tuple[AmbiguousChange, ...] = ()
-    """What was left alone."""
+    """The paths that were left alone."""
 
 
 class TouchedPath(msgspec.Struct, frozen=True):
@@ -132,9 +132,9 @@ class Checkpoints(ABC):
         effects: Effects,  # noqa: ARG002 - of those who know nothing
         paths: Sequence[str],  # noqa: ARG002
     ) -> str:
-        """Why what lies at and below these absolute paths could not be put back after the call.
+        """Why the content of these absolute paths could not be restored after the call.
 
-        A sentence for the question whether to go on; empty if all of it could be put back.
+        A sentence for the permission question; empty if all of it could be restored.
         """
         return "Undo cannot tell whether this could be put back."
 
@@ -151,7 +151,7 @@ class Checkpoints(ABC):
 
     @abstractmethod
     async def after(self, call_id: str) -> tuple[str, ...]:
-        """The call ended, well or badly: record what it left; what there is to tell of it.
+        """The call ended, well or badly: record its changes; returns notes on them.
 
-        Whoever let something of the call run on in the background asks again when that ends.
+        It is called again when background work of the call ends.
         """
