@@ -202,7 +202,7 @@ async def test_a_path_inside_frees_no_call_that_reaches_outside(project, mode, w
 
 @pytest.mark.proves("TC-2")
 async def test_state_that_is_not_the_sessions_is_refused_where_a_tool_is_defined(project):
-    with pytest.raises(ValueError, match=r"'shop-db' is no state of the session"):
+    with pytest.raises(ValueError, match=r"'shop-db' is not a state of the session"):
 
         @handaxe.tool(effects=Effects.on_state("shop-db"))
         async def delete_orders() -> str:

@@ -89,7 +89,7 @@ def test_malformed_blocks_are_refused_where_they_are_made():
     assert ImageBlock("image/png", "YWJj\r\nYWJj\n").data
     with pytest.raises(TypeError, match="one cell for each column"):
         Table(("a", "b"), (("1",),))
-    with pytest.raises(TypeError, match="a cell that is no text"):
+    with pytest.raises(TypeError, match="a cell that is not a text"):
         Table(("a",), ((number,),))
     with pytest.raises(TypeError, match="'ab' is not a tuple of cells"):
         Table(("a", "b"), (text_row,))

@@ -41,7 +41,7 @@ def read_form(form: Any, filled: object) -> Any:  # noqa: ANN401 - what the form
     """
     schema = build_form_schema(form)
     if not isinstance(filled, dict):
-        raise InputProblems([f"The answer is no object of named values: {filled!r:.100}"])
+        raise InputProblems([f"The answer is not an object of named values: {filled!r:.100}"])
     given: dict[str, Any] = {
         name: value
         for name, value in cast("dict[str, Any]", filled).items()
@@ -86,7 +86,7 @@ def _build_field(name: str, field: object) -> JsonSchema:
         schema = {"type": "string", **schema}
     elif schema.get("type") not in _SIMPLE or choices is not None:
         raise TypeError(
-            f"The field {name!r} cannot stand in a form: it takes a text, a number, a switch "
+            f"The field {name!r} is not possible in a form: use a text, a number, a switch "
             "(bool), or a choice of texts (Literal, Enum)."
         )
     return {key: schema[key] for key in _KEPT if schema.get(key) is not None}

@@ -263,7 +263,7 @@ class _Writer:
     def _adopt_schema(
         self, schema: JsonSchema, defs: JsonSchema, given: dict[str, str] | None = None
     ) -> JsonSchema:
-        """A schema that somebody else wrote, its definitions under names that are free here."""
+        """A foreign schema, with its definitions under free names."""
         names = dict(given or {})
         for name, body in defs.items():
             is_known = self._defs.get(name) == body
@@ -351,9 +351,9 @@ def _get_default(field: _Field) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _call_stable_factory(factory: Any) -> Any:  # noqa: ANN401 - any value
-    """What a factory makes, if that can be told: a single value may be another each time.
+    """The default that a factory makes, if it is the same each time.
 
-    A factory for something that can change is there to make it fresh, not to make it different.
+    A factory of a mutable value makes equal values; a factory of another value may not.
     """
     try:
         made, again = factory(), factory()

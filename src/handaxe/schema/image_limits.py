@@ -1,4 +1,4 @@
-"""Which pictures of a conversation can be sent, and what is said in place of the others.
+"""Which pictures of a conversation can be sent, and the text that replaces the others.
 
 A picture that a provider refuses would make every later request fail, because it stays in the
 history. So it is left out here, and a sentence tells the model that it was there.
@@ -21,10 +21,10 @@ Made = TypeVar("Made")
 
 
 def cache_by_identity(make: Callable[[Value], Made]) -> Callable[[Value], Made]:
-    """`make`, called once for each very value; what it gave is forgotten together with the value.
+    """`make`, called once per object; its result is dropped together with the object.
 
-    Equal values are still two: comparing long messages would cost what this saves. Whoever gets
-    what was made must leave it as it is.
+    Equal objects count separately: comparing long messages would cost what this saves. Callers must
+    not change the result.
     """
     known: dict[int, tuple[Made, ref[Any]]] = {}
 

@@ -1,6 +1,6 @@
-"""Input described by somebody else's JSON Schema: made fit for models, and read leniently.
+"""Input described by a foreign JSON Schema: adapted for models, and read leniently.
 
-The schema is not ours to trust: it may be broken, endless or full of hidden text. A model gets a
+The schema is not trusted: it may be broken, endless or full of hidden text. A model gets a
 clean object schema; what a model sends is checked against the schema as it came. A schema that
 cannot be compiled checks nothing, since the server will.
 """

@@ -57,7 +57,7 @@ def read_leniently(args_type: type[Args], raw: Json, *, most_told: int) -> tuple
 
 
 def _find_renamed_fields(args_type: Any) -> dict[str, str]:  # noqa: ANN401 - any type
-    """Attribute names that differ from the parameter names a model is told."""
+    """Attribute names that differ from the parameter names for models."""
     names = getattr(args_type, "__struct_fields__", ())
     wire = getattr(args_type, "__struct_encode_fields__", ())
     return {name: sent for name, sent in zip(names, wire, strict=True) if name != sent}
@@ -343,7 +343,7 @@ def _is_accepted(schema: Schema, value: Json) -> bool:
 
 
 def _find_tag(branches: list[Schema]) -> str | None:
-    """The field by whose fixed values these kinds of objects are told apart."""
+    """The field whose fixed values distinguish these kinds of objects."""
     first, *others = (branch.get("properties", {}) for branch in branches)
     for name, field in first.items():
         if _list_allowed_values(field) and all(

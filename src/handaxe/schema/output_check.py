@@ -74,7 +74,7 @@ def _describe_error(error: Any) -> list[str]:  # noqa: ANN401 - of jsonschema_rs
 
 
 def _rank_alternative(errors: list[Any]) -> tuple[bool, int, int]:
-    """Alternatives are told apart by a constant or by their kind; then the fewest errors count."""
+    """Choose an alternative by a constant or by its kind, then by the fewest errors."""
     told_apart = [
         error
         for error in errors

@@ -249,7 +249,7 @@ def _merge_alternatives(schema: Schema, root: Schema) -> Schema:
 
 
 def _resolve_reference(schema: Schema, root: Schema) -> Schema:
-    """The schema a reference points to, with what stands beside the reference on top."""
+    """The schema a reference points to, with the keywords beside the reference added."""
     if not isinstance(schema.get("$ref"), str):
         return schema
     target: Any = root
@@ -338,7 +338,7 @@ def _give_items(schema: Schema) -> None:
 
 
 def _isolate_union(schema: Schema) -> Schema:
-    """`anyOf` may stand beside nothing else, so the words about it go into its first branch."""
+    """`anyOf` allows no other keywords beside it, so its description goes into the first branch."""
     branches: list[Schema] = [dict(branch) for branch in schema["anyOf"]]
     if "description" in schema:
         own = branches[0].get("description", "")

@@ -1,7 +1,7 @@
-"""Other people's JSON Schemas with every keyword in the shape it has to have.
+"""Foreign JSON Schemas with every keyword in the required shape.
 
-Whoever passes a schema on walks through it and trusts its shape. A keyword whose value cannot be
-meant is left out; hidden characters and endless texts do not reach a model.
+Later code walks through a schema and trusts its shape. A keyword with an impossible value is left
+out; hidden characters and endless texts do not reach a model.
 """
 
 from typing import Any, cast
@@ -34,7 +34,7 @@ _LEFT_OUT = frozenset({"$schema", "$id", "$anchor", "$comment", "title"})
 
 
 def repair_schema(schema: Schema) -> Schema:
-    """A copy that anybody can walk through."""
+    """A copy with a safe shape."""
     return cast("Schema", _Repair(schema).schema(schema, MAX_DEPTH))
 
 

@@ -186,7 +186,7 @@ _DESCRIPTIONS = ("description", "documentation")
 
 
 def from_annotations(hint: Any) -> Any:  # noqa: ANN401 - any annotation
-    """The annotation with a `Meta` for every limit and description that stands in it."""
+    """The annotation with a `Meta` for each of its limits and descriptions."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         inner, *extras = parts

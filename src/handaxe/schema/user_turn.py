@@ -1,7 +1,7 @@
 """The user's turn after calls, as each model provider wants it: results, messages, pictures.
 
-`Agent`, a loop of one's own, adapters, the MCP server and stream-json all take their words and
-shapes from here, so that a model reads the same from each of them.
+`Agent`, custom loops, adapters, the MCP server and stream-json all use this module. So a model
+reads the same from each of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,10 +57,10 @@ def build_user_turn(
 
 
 def check_user_turn(results: object, provider: str) -> None:
-    """Refuse what makes no turn, before anything that is told only once is taken for it.
+    """Refuse wrong arguments before one-time messages are taken for the turn.
 
     Raises:
-        SetupError: there is no such provider, or these are no results.
+        SetupError: the provider is unknown, or the results are something else.
     """
     get_provider_entry(provider, _TURNS)
     given = cast("Sequence[object]", results) if isinstance(results, Sequence) else (results,)

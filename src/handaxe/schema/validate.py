@@ -1,9 +1,9 @@
 """What a model sent, as the typed input of a tool.
 
 Models send `"true"` for true, `"10"` for 10 and a list as JSON text. Where the declared type
-leaves no doubt, that is read as meant and noted; text is never touched, and a number is no text but
-where it names a numbered thing. Whatever remains wrong is listed in full, so that one more turn is
-enough. Whether values make sense (a path that exists, a NUL byte in it) is for the tool to say.
+is unambiguous, the intended value is used and noted. Text is never changed, and a number counts as
+text only if it names a numbered thing. All remaining problems are listed, so that one more turn is
+enough. The tool checks whether values make sense (a path that exists, a NUL byte in it).
 """
 
 from typing import Any, TypeAlias, TypeVar, cast

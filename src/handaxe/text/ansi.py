@@ -22,9 +22,8 @@ _MAX_CONTROL_SHARE = 0.1
 def to_plain_text(raw: bytes, *, begins_whole: bool = False, ends_whole: bool = False) -> str:
     """The text a reader would have seen at last: no escape sequences, no overwritten progress.
 
-    Lines that are no UTF-8 are read in the encoding they are plainly in; elsewhere bytes that are
-    no UTF-8 become U+FFFD. A character cut in two at either end is left out, unless
-    that end is said to be whole, so that nothing can have been cut there.
+    Lines in another encoding are read in it if it is clear; other invalid bytes become U+FFFD. A
+    character cut in two at either end is left out, unless that end is marked as whole.
     """
     begin = 0 if begins_whole else _find_first_character(raw)
     end = len(raw) if ends_whole else _find_last_character(raw)
@@ -40,7 +39,7 @@ def to_plain_text(raw: bytes, *, begins_whole: bool = False, ends_whole: bool = 
 
 
 def is_binary(sample: bytes) -> bool:
-    """Whether these bytes are no text: they hold NUL, or many control characters."""
+    """Whether these bytes are binary: they hold NUL, or many control characters."""
     sample = sample[:_SAMPLE_BYTES]
     if b"\0" in sample:
         return True

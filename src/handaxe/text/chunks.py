@@ -1,7 +1,7 @@
-"""Long text worked through in chunks, so that other threads get their turn in between.
+"""Process long text in chunks, so that other threads can run in between.
 
-Most functions on text keep the interpreter to themselves from beginning to end. Over 26 MB that is
-long enough for everybody else in the process to notice; over a chunk it is not.
+Most functions on text hold the interpreter until they finish. On 26 MB that delays all other
+threads noticeably; on a chunk it does not.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What changed between two texts, as hunks, as a unified diff, and in numbers.
 
-Equal beginnings and ends are cut off before anything is compared line by line, and a middle that
-repeats the same lines thousands of times is shown as one replaced block: the time stays bounded.
+The time is bounded: equal beginnings and ends are cut off before lines are compared. A middle that
+repeats the same lines thousands of times is shown as one replaced block.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

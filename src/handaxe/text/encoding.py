@@ -31,7 +31,7 @@ _SURROGATE = "[\ud800-\udfff]"
 
 
 class NotText(Exception):
-    """The bytes are no text: they hold NUL, or are no UTF-8 and mostly control characters."""
+    """The bytes are binary: they hold NUL, or invalid UTF-8 with mostly control characters."""
 
 
 class UnencodableCharacter(Exception):
@@ -39,7 +39,7 @@ class UnencodableCharacter(Exception):
 
     Attributes:
         character: The first such character.
-        position: Where it stands in the text, counted in characters from 0.
+        position: Its place in the text, counted in characters from 0.
         encoding: The encoding that has no bytes for it.
     """
 
@@ -60,7 +60,7 @@ class Format(msgspec.Struct, frozen=True):
 
 
 class DecodedText(Format, frozen=True):
-    """A text with its format; line endings are as they stand in the file, the mark is not."""
+    """A text with its format; line endings are those of the file, the mark is removed."""
 
     text: str = ""
 
@@ -152,7 +152,7 @@ def find_line_endings(text: str) -> frozenset[str]:
 
 
 def is_mostly_controls(data: bytes) -> bool:
-    """Whether bytes that are no UTF-8 begin like no text, though a legacy encoding takes any."""
+    """Whether bytes that are not UTF-8 begin like binary data; a legacy encoding accepts any."""
     sample = data[:_SAMPLE_BYTES]
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     return controls > len(sample) * _MAX_CONTROL_SHARE
@@ -192,7 +192,7 @@ def _split_chunks(data: bytes, start: int) -> Iterator[memoryview]:
 
 
 HEAD_BYTES = 1024
-"""How much of a file has to be seen to know."""
+"""How much of a file is needed to decide."""
 
 
 def detect_image_type(head: bytes) -> str | None:

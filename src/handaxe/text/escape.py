@@ -28,11 +28,10 @@ _SPACES = r"(?m)^ +| +$|(?<=\t) +| {2,}| +(?=[\r\t])"
 
 
 def to_visible_text(value: object, *, lines: bool = False, exact: bool = False) -> str:
-    """A value as text in which every character is seen and none acts.
+    """A value as text in which every character is visible and harmless.
 
-    Controls, invisible characters and directions become numbers. Line breaks and tabs stay with
-    `lines`, for a caller that leaves room for several. With `exact` blanks that are easily
-    overlooked and single marks are shown as well.
+    Controls, invisible characters and directions become numbers. `lines` keeps line breaks and tabs
+    for output of several lines. `exact` also shows unusual blanks and single marks.
     """
     text = value if isinstance(value, str) else str(value)
     if exact:
@@ -50,7 +49,7 @@ def to_visible_text(value: object, *, lines: bool = False, exact: bool = False) 
 
 
 def to_visible_json(text: str) -> str:
-    """JSON that means the same, with an escape for every character nobody sees."""
+    """Equivalent JSON, with an escape for every invisible character."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(
@@ -65,7 +64,7 @@ def encode_json_escape(text: str) -> str:
 
 
 def is_hidden(character: str) -> bool:
-    """Whether nobody sees this character: a control, a format, a filler, an unknown one."""
+    """Whether this character is invisible: a control, a format, a filler, an unknown one."""
     if character.isascii():
         return not character.isprintable()
     from unicodedata import category
@@ -84,7 +83,7 @@ def describe_character(character: str) -> str:
 
 
 def strip_hidden(text: str, limit_chars: int) -> str:
-    """`text` without controls and characters nobody sees, cut to a length; for texts of others."""
+    """`text` without controls and invisible characters, cut to a length; for foreign texts."""
     if not (text.isascii() and text.isprintable()):
         text = "".join(c for c in text if c in "\n\t" or not is_hidden(c))
     text = text.strip()
@@ -133,7 +132,7 @@ def format_count(number: int, thing: str) -> str:
 
 
 _LONGEST = 100
-"""Nobody mistypes a name longer than this; comparing it would only cost time."""
+"""Maximum length of a name that is compared; longer ones are not typing mistakes."""
 
 
 def find_closest_name(name: str, candidates: Iterable[str]) -> str | None:
@@ -162,5 +161,5 @@ def format_suggestion(name: str, candidates: Iterable[str]) -> str:
 
 
 def _normalize_name(name: str) -> str:
-    """`filePath`, `file-path` and `FILE_PATH` are one name to whoever mistypes it."""
+    """Make `filePath`, `file-path` and `FILE_PATH` equal."""
     return name.casefold().replace("_", "").replace("-", "") or name

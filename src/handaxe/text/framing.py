@@ -38,7 +38,7 @@ _TWINS = str.maketrans(
 
 
 class Framed(str):
-    """Text that is safe as it stands; only this module makes it, and joining loses the type."""
+    """Text that is safe without changes; only this module makes it, and joining loses the type."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ def frame(tag: str, *pieces: str, **attributes: str) -> Framed:
 
 
 def frame_field(tag: str, text: str) -> Framed:
-    """A value between the tag and its end; no tag at all stands in it."""
+    """A value between the tag and its end; it contains no tags."""
     plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return Framed(f"<{tag}>{neutralize(plain)}</{tag}>")
 
@@ -104,7 +104,7 @@ def _format_open_tag(tag: str, attributes: dict[str, str]) -> str:
 
 
 def _escape_pieces(tag: str, pieces: tuple[str, ...]) -> str:
-    """Neighbours that are not safe yet are looked at together: a tag may begin in one of them."""
+    """Unsafe neighbours are checked together: a tag may begin in one of them."""
     safe: list[str] = []
     loose: list[str] = []
     for piece in (*pieces, Framed()):
@@ -128,7 +128,7 @@ def _compile_candidates(closing: str) -> re.Pattern[str]:
 
 
 def _is_tag(text: str, at: int, closing: str) -> bool:
-    """Whether a name that matters stands here, behind blanks and slashes."""
+    """Whether a tag's name follows here, behind blanks and slashes."""
     names = _RUNTIME_NAMES
     found = ""
     for place in range(at, len(text)):

@@ -10,7 +10,7 @@ _FALSE = {"false", "no", "off", "0"}
 
 
 class BadFrontmatter(ValueError):
-    """The block is no YAML, or no mapping; the line counts from the file's first."""
+    """The block is not a YAML mapping; the line counts from the file's first."""
 
     def __init__(self, problem: str, line: int) -> None:
         super().__init__(f"line {line}: {problem}")
@@ -47,7 +47,7 @@ _WORD = re.compile(r"(?:[^\s,()]+(?:\([^()]*\))?)")
 
 
 def parse_bool(value: object, *, default: bool) -> bool:
-    """A yes or no in any of its spellings."""
+    """A boolean in any of its spellings."""
     if isinstance(value, bool):
         return value
     spelled = str(value).strip().casefold()
@@ -75,6 +75,6 @@ def _parse_mapping(block: str) -> dict[str, Any]:
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
-        raise BadFrontmatter("the block is no list of `name: value`", 2)
+        raise BadFrontmatter("the block is not a list of `name: value`", 2)
     pairs = cast("dict[object, Any]", loaded).items()
     return {str(name): value for name, value in pairs}

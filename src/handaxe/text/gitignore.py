@@ -5,9 +5,9 @@ the dialect of ignore files (`IgnorePattern`, `IgnoreFile`). Paths are POSIX tex
 directory the pattern belongs to and without `.`, `..` or doubled slashes. Nothing here walks a
 directory or reads a file.
 
-No pattern can make a match explode. Inside a segment every run between two stars has a fixed
-length, and between two `**` stands a fixed number of segments, so the leftmost place of such a
-run is always good enough and an atomic group may hold on to it.
+Matching takes linear time for every pattern. Inside a segment every run between two stars has a
+fixed length, and between two `**` there is a fixed number of segments. So the leftmost place of
+such a run is always right, and an atomic group may keep it.
 """
 
 import re
@@ -224,14 +224,14 @@ class IgnorePattern:
         self._regex = re.compile(self.source + r"\Z")
 
     def matches(self, path: str, *, is_dir: bool = False) -> bool:
-        """Whether the pattern names this very path; what lies below it is not asked."""
+        """Whether the pattern names exactly this path, not one below it."""
         return (is_dir or not self.only_dirs) and self._regex.match(path) is not None
 
 
 class IgnoreFile:
     """The patterns of one ignore file in their order: the last that matches decides.
 
-    Lines that are no pattern are left out, as git leaves them out.
+    Invalid lines are left out, as git does.
     """
 
     __slots__ = ("_last_first", "_prefilter", "patterns")
@@ -248,7 +248,7 @@ class IgnoreFile:
         self._prefilter = re.compile(rf"(?:{sources})\Z") if patterns else None
 
     def verdict(self, path: str, *, is_dir: bool = False) -> bool | None:
-        """True: ignored, False: wanted again by `!`, None: no line speaks of this very path."""
+        """True: ignored, False: wanted again by `!`, None: no line names exactly this path."""
         if self._prefilter is None or self._prefilter.match(path) is None:
             return None
         for pattern in self._last_first:

@@ -54,8 +54,8 @@ def read_address(text: str) -> Address | None:
 def classify_address(address: str) -> Scope:
     """Whose an address is.
 
-    `unsafe` is never a server that somebody means: cloud metadata, link-local, groups of machines,
-    and whatever cannot be read. An address that wraps others is as bad as the worst of them.
+    `unsafe` is never an intended server: cloud metadata, link-local, groups of machines, and
+    invalid addresses. An address that wraps others has the worst scope of them.
     """
     found = read_address(address.partition("%")[0])
     if found is None:

@@ -1,7 +1,7 @@
-"""Where the parts of a JSON document stand, so that one can be replaced and the rest left alone.
+"""The positions of parts of a JSON document, so that one can be replaced and the rest kept.
 
-Only the level that is asked for is looked at closely; what lies deeper is skipped by its brackets
-and checked when it is parsed. Positions count bytes. This is no validator.
+Only the requested level is read closely; deeper levels are skipped by their brackets and checked
+when they are parsed. Positions count bytes. This does not validate the document.
 """
 
 import json

@@ -58,10 +58,10 @@ def slice_lines(text: str, offset: int, limit: int) -> tuple[list[str], int, int
 
 
 def build_preview(text: str, keep: Callable[[str], str], *, within: int | None = None) -> str:
-    """What stands in for an oversized result: where it is kept, and how it begins and ends.
+    """The preview of an oversized result: where it is stored, its beginning and its end.
 
-    `keep` stores the text and gives its path; where it cannot, both ends are still worth having.
-    Together they are no longer than `within`.
+    `keep` stores the text and returns its path; if it cannot, the preview still has both ends. The
+    preview is no longer than `within`.
     """
     end_chars = PREVIEW_CHARS if within is None else max(1, min(PREVIEW_CHARS, within // 2))
     head, tail = text[:end_chars], text[max(end_chars, len(text) - end_chars) :]
@@ -76,7 +76,7 @@ def build_preview(text: str, keep: Callable[[str], str], *, within: int | None =
         where += "Read it with offset and limit, search it with Grep, or give it whole to any tool "
         where += f'in place of a text: {{"$file": "{path}"}}.'
     except OSError as error:
-        where = f"It could not be saved ({error.strerror or error}), so what is left out is lost.\n"
+        where = f"It could not be saved ({error.strerror or error}), so the rest is lost.\n"
         where += "Ask for less at a time."
     from handaxe.text.framing import frame
 
@@ -109,14 +109,14 @@ def _find_line_offset(text: str, line_break: str, count: int) -> int:
 # Most windows start at line 1 or at a round place, so the same prefixes come again and again.
 @lru_cache(maxsize=16)
 def _build_prefixes(first: int, count: int, style: LineFormat) -> tuple[str, ...]:
-    """What stands in front of each line; of all but the first the break before it too."""
+    """The prefix of each line; all but the first include the break before it."""
     numbers = range(first, first + count)
     plain = [f"{number}\t" if style == "tab" else f"{number:6d}→" for number in numbers]
     return tuple(f"\n{prefix}" if index else prefix for index, prefix in enumerate(plain))
 
 
 def split_keeping_ends(text: str, line_break: str = "\n") -> list[str]:
-    """The lines of `text` with their breaks; nothing after the last break is no line."""
+    """The lines of `text` with their breaks; an empty end after the last break does not count."""
     lines = [line + line_break for line in text.split(line_break)]
     last = lines.pop().removesuffix(line_break)
     return [*lines, last] if last else lines

@@ -16,17 +16,17 @@ def parse_pages(text: str) -> tuple[Range, ...]:
     """The ranges in `text`, as they were written.
 
     Raises:
-        BadRange: Something in it is no page and no range.
+        BadRange: A part of it is not a page or a range.
     """
     ranges: list[Range] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip().replace("–", "-"))
         if match is None:
-            raise BadRange(f"{part.strip()!r} is no page and no range")
+            raise BadRange(f"{part.strip()!r} is not a page or a range")
         first = int(match[1])
         last = int(match[3]) if match[3] else None if match[2] else first
         if first < 1 or (last is not None and last < first):
-            raise BadRange(f"{part.strip()!r} is no range: pages count from 1 upwards")
+            raise BadRange(f"{part.strip()!r} is not a range: pages count from 1 upwards")
         ranges.append((first, last))
     return tuple(ranges)
 

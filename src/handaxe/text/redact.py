@@ -17,7 +17,7 @@ MAX_NAME_CHARS = 64
 MAX_DEPTH = 200
 T = TypeVar("T")
 Needles: TypeAlias = list[tuple[AnyStr, AnyStr]]
-"""Values and what stands in their place, the longest first."""
+"""Values and their replacements, the longest first."""
 
 
 class Redactor:
@@ -31,7 +31,7 @@ class Redactor:
     ) -> None:
         """`listed` are names of variables whose values are secret, whatever they are called.
 
-        The path of a file is no secret, so `is_file` is asked of values that may be one.
+        The path of a file is not a secret, so `is_file` is called with values that may be one.
         """
         self._is_file = is_file
         self._listed = {name for name in listed if not any(sign in name for sign in "*?[")}
@@ -126,7 +126,7 @@ class RedactedStream:
     def __init__(self, needles: Needles[bytes]) -> None:
         self._needles = needles
         self.held = b""
-        """The end of what came, which may be the beginning of a secret."""
+        """The end of the received text, which may be the beginning of a secret."""
 
     def feed(self, piece: bytes) -> bytes:
         """What is certain now; the rest is held until more comes."""
@@ -261,6 +261,6 @@ def _mark(name: str) -> str:
 
 
 def _encode_inside(text: str) -> bytes:
-    """The text as it stands inside a JSON document."""
+    """The text as in a JSON document."""
     safe = text.encode("utf-8", "replace").decode()
     return msgspec.json.encode(safe)[1:-1]

@@ -102,8 +102,8 @@ _PLAIN_LEAVES = (str, int, float, bool)
 def to_plain_values(value: Any, depth: int = MAX_DEPTH, made: dict[int, Any] | None = None) -> Any:  # noqa: ANN401
     """JSON as dicts, lists, texts and numbers, where a program gave some of classes of its own.
 
-    What lies deeper than `depth` stays as it is; `made` is for its own use, since a value may
-    hold itself.
+    Values deeper than `depth` stay as they are; `made` is for its own use, since a value may hold
+    itself.
     """
     if not isinstance(value, dict | list | tuple):
         return to_plain_leaf(value)

@@ -50,7 +50,7 @@ _ABOUT = _split_words(
     "EXPIRATION LIFETIME TIMEOUT AGE INTERVAL ROTATION LENGTH LEN SIZE COUNT LIMIT BUDGET POLICY "
     "PREFIX SUFFIX ARN SECURE SAMESITE HTTPONLY RETRIES DELAY PERMISSIONS FINGERPRINT BITS LEEWAY"
 )
-"""As the last word: the value is about a secret, or says where it is, and does not hold it."""
+"""Last words of names whose value describes a secret or its place, and does not hold it."""
 
 _ELSEWHERE = _split_words("ORIG ORIGINAL LAST OLD INIT START PREV PREVIOUS CURRENT BUILD")
 """With one of these words, `PWD` is a directory."""
@@ -96,7 +96,7 @@ _HINTS = (
     "SESSION", "CSC_LINK", "LICENSE", "HEADERS", "BACKEND", "RECOVERY", "SEED", "PRIVATE",
     "BUNDLE_", "CONFIG", "ACCOUNT", "OTP",
 )  # fmt: skip
-"""A name with none of these, and no word that counts at the end, is looked at no further."""
+"""A name without these, and without a counting last word, is not checked further."""
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """Roughly how many model tokens a text costs.
 
-An estimate for budgets and displays, within about a fifth for prose, code and CJK. It is no
-tokenizer: every model family has its own, and all of them cost more than the answer is worth.
+An estimate for budgets and displays, within about a fifth for prose, code and CJK. It is not a
+tokenizer: every model family has its own, and all of them cost too much for this purpose.
 """
 
 _WINDOWS = 8

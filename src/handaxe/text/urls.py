@@ -1,6 +1,6 @@
 """Hosts of the network as text: which host an address names, and whether it lies near.
 
-Nothing is looked up here; where a name leads is seen by whoever connects.
+Nothing is looked up here; the code that connects resolves names.
 """
 
 import re
@@ -25,12 +25,12 @@ class SocketAddress(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     """As it was given."""
     host: str
-    """In the one form that is compared with rules; an IPv6 address stands in brackets."""
+    """In the one form that is compared with rules; an IPv6 address is in brackets."""
     port: int
 
 
 class BadSocketAddress(Exception):
-    """This is no address of a web socket; the text says why, as the end of a sentence."""
+    """This is not an address of a web socket; the text says why, as the end of a sentence."""
 
 
 def read_socket_address(url: str) -> SocketAddress:
@@ -63,7 +63,7 @@ def is_address(host: str) -> bool:
 def is_local_name(host: str) -> bool:
     """Whether a host is by its name one of this machine or of the user's own network.
 
-    An address counts: what lies there is told by nothing else.
+    An address counts as local: nothing else tells whose it is.
     """
     labels = host.split(".")
     return len(labels) == 1 or labels[-1] in _LOCAL_ENDINGS or is_address(host)
@@ -84,7 +84,7 @@ def _normalize_host(host: str) -> str:
         try:
             found = ipaddress.IPv6Address(host[1:-1])
         except ValueError:
-            raise BadSocketAddress(f"{host} is no IPv6 address") from None
+            raise BadSocketAddress(f"{host} is not an IPv6 address") from None
         if found.ipv4_mapped is not None:
             raise BadSocketAddress(f"{host} is the IPv4 address {found.ipv4_mapped}; write that")
         if found.scope_id is not None:
@@ -97,7 +97,7 @@ def _normalize_host(host: str) -> str:
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError:
-            raise BadSocketAddress(f"{host} is no IPv4 address of four plain numbers") from None
+            raise BadSocketAddress(f"{host} is not an IPv4 address of four plain numbers") from None
     return host
 
 

@@ -178,7 +178,7 @@ class _Style(msgspec.Struct, frozen=True):
 
 
 def _get_separator(data: bytes, outer: Span, spans: list[Span], style: _Style) -> bytes:
-    """What stands between the comma and the next cell."""
+    """The bytes between the comma and the next cell."""
     if len(spans) > 1:
         between = data[spans[0][1] : spans[1][0]]
         return between[between.find(b",") + 1 :]
@@ -218,7 +218,7 @@ def _make_cell_id(notebook: Notebook, position: int, source: str) -> str:
 def _change_cell_type(
     notebook: Notebook, cell: Cell, source: str, cell_type: str
 ) -> NotebookChange:
-    """The whole cell written anew: another type of cell has other members."""
+    """The whole cell rewritten: another type of cell has other members."""
     style, data = _Style.of(notebook), notebook.data
     is_list = data[cell.parts["source"][0]] == ord("[")
     content: dict[str, Any] = parse_value(data, cell.span)

@@ -102,7 +102,7 @@ def _read_text(data: bytes, span: Span | None, limit_chars: int) -> tuple[str, i
 
 
 def _read_long_text(data: bytes, span: Span, limit_chars: int) -> tuple[str, int]:
-    """Both ends of a text too long to be made whole; what is left out is counted in bytes."""
+    """Both ends of a text that is too long; the omitted part is counted in bytes."""
     head_chars, tail_chars = limit_chars * 3 // 4, limit_chars // 4
     if data[span[0] : span[0] + 1] == b"[":
         head, tail = _read_line_ends(data, span, head_chars, tail_chars)
@@ -152,7 +152,7 @@ def _clean(text: str) -> str:
 
 
 def _cut(text: str, limit_chars: int) -> tuple[str, int]:
-    """Both ends of a long text: how it began, and what came out."""
+    """Both ends of a long text: its beginning and its result."""
     if len(text) <= limit_chars:
         return text, 0
     head, tail = limit_chars * 3 // 4, limit_chars // 4

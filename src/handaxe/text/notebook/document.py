@@ -1,4 +1,4 @@
-"""The Jupyter document model: cells by id or index, read without loading what nobody looks at.
+"""The Jupyter document model: cells by id or index, without loading unused parts.
 
 Reading only; `notebook_edit` changes one cell and leaves every other byte as it is.
 """
@@ -24,7 +24,7 @@ _INDEX = re.compile(r"(?:cell-)?(\d{1,9})")
 
 
 class NotANotebook(Exception):
-    """The bytes are no notebook of format 4; the message says what is wrong."""
+    """The bytes are not a notebook of format 4; the message says what is wrong."""
 
 
 class NoSuchCell(Exception):
@@ -51,7 +51,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Notebook(msgspec.Struct, frozen=True):
-    """A notebook as it stands in its file."""
+    """A notebook as in its file."""
 
     data: bytes
     parts: dict[str, Span]
@@ -118,7 +118,7 @@ def read_notebook(data: bytes) -> Notebook:
     """The notebook in `data`, checked as far as reading it needs.
 
     Raises:
-        NotANotebook: It is none, or of a format before 4.
+        NotANotebook: It is something else, or of a format before 4.
     """
     try:
         parts = find_members(data, find_document(data))
@@ -149,7 +149,7 @@ def _parse_cell(data: bytes, index: int, span: Span) -> Cell:
     parts = find_members(data, span)
     cell_type = parse_value(data, parts["cell_type"]) if "cell_type" in parts else None
     if cell_type not in CELL_TYPES or "source" not in parts:
-        raise NotANotebook(f"cell {index} has no `source`, or {cell_type!r} is no type of cell")
+        raise NotANotebook(f"cell {index} has no `source`, or {cell_type!r} is not a type of cell")
     count = parse_value(data, parts["execution_count"]) if "execution_count" in parts else None
     return Cell(
         index=index,

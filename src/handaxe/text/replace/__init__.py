@@ -89,7 +89,7 @@ def plan_replacement(
 
 
 def is_already_applied(content: bytes, old: str, new: str, *, stored: Format | None = None) -> bool:
-    """Whether `old` has no place any more and `new`, if it is no trifle, has exactly one."""
+    """Whether `old` is gone and `new`, if it is long enough, occurs exactly once."""
     if len("".join(new.split())) < 3 or not any(map(str.isalnum, new)) or not old:
         return False
     haystack = Haystack.of(content, stored or sniff(content))

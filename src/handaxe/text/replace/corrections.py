@@ -32,7 +32,7 @@ class CorrectedEdit(msgspec.Struct, frozen=True, kw_only=True):
 
     mistakes: tuple[Mistake, ...]
     lines: tuple[int, ...]
-    """Where the places begin, from 1; more than one is no place to change."""
+    """Where the places begin, from 1; with more than one the edit is refused."""
     stored: str = ""
     """What the file has in the one place."""
     old: str | None = None
@@ -64,8 +64,8 @@ def find_correction(
     Args:
         content: The whole file.
         text: Its text.
-        old: What was not found.
-        new: What was to take its place.
+        old: The text that was not found.
+        new: Its replacement.
         name: The file's name, which a search shows in front of lines.
         replace_all: Whether every place was meant.
         tolerance: How the edit was looked for, and will be again.

@@ -84,7 +84,7 @@ class MatchSpan(msgspec.Struct, frozen=True):
 
 
 Fits = Callable[[MatchedWith, MatchSpan], MatchSpan | None]
-"""The place as it counts for somebody who wants less than every place; None if it does not."""
+"""The place as it counts for an edit of less than every place; None if it does not."""
 
 
 def _accept_any(_matched_with: MatchedWith, place: MatchSpan) -> MatchSpan:

@@ -1,9 +1,9 @@
 """Edits of whole lines in one file, as patches have them.
 
-Every hunk is looked for in the file as it was, with the classes of `places`, and fits one place
-or none. What a header says (`@@ class A`) narrows the search to the lines that belong to such a
-line: by indentation, up to the next line that is as deep as the header's. Two places left are a
-refusal. Line numbers are not looked at.
+Every hunk is searched in the original file, with the classes of `places`, and fits one place or
+none. A header such as `@@ class A` narrows the search to the lines that belong to such a line. They
+are found by indentation, up to the next line as deep as the header's. Two remaining places are a
+refusal. Line numbers are ignored.
 """
 
 from bisect import bisect_left

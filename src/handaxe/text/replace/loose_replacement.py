@@ -44,7 +44,7 @@ def adapt_new(place: LoosePlace, new: str) -> str:
 
 
 def _list_kept(old: str, new: str) -> Iterator[tuple[int, int, int]]:
-    """What of `old` stands in `new` again: from, to, and where in `new`."""
+    """The parts of `old` that occur in `new` again: from, to, and where in `new`."""
     theirs, ours = split_keeping_ends(old), split_keeping_ends(new)
     old_at = new_at = 0
     for block in align_blocks(theirs, ours):
@@ -140,7 +140,7 @@ def _map_span(place: LoosePlace, begin: int, end: int) -> str:
 
 
 def _check_dropped(place: LoosePlace, begin: int, end: int) -> None:
-    """Raise where a replacement would take away blank lines that nobody named."""
+    """Raise if a replacement would remove blank lines that the edit does not name."""
     for segment in place.segments:
         if segment.given == segment.stored or segment.begin >= end or segment.end <= begin:
             continue

@@ -26,7 +26,7 @@ _FILE_HEADS = (_UPDATE, _ADD, _DELETE)
 
 
 class BadPatch(Exception):
-    """The text is no patch; `line` counts from 1, 0 where no line is to blame."""
+    """The text is not a patch; `line` counts from 1, 0 without a line to blame."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -48,8 +48,8 @@ class FilePatch(msgspec.Struct, frozen=True, kw_only=True):
 def parse_patch(text: str) -> tuple[FilePatch, ...]:
     """What a patch asks, file by file.
 
-    Whatever stands before its first line and after its last one is passed by: a shell's heredoc,
-    a fence, words. A patch without its last line was cut off and is refused.
+    Text before its first line and after its last one is ignored: a shell's heredoc, a fence, words.
+    A patch without its last line was cut off and is refused.
 
     Raises:
         BadPatch: It cannot be understood.

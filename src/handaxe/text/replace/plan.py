@@ -105,8 +105,8 @@ def align_blocks(
     """`old` and `new` as runs that are kept and runs that are replaced, in order.
 
     Args:
-        old: What was there.
-        new: What takes its place.
+        old: The old items.
+        new: The new items.
         max_pairs: How many pairs of equal items may be looked at; beyond it the middle is one run.
     """
     shorter = min(len(old), len(new))

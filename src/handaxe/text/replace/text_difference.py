@@ -12,7 +12,7 @@ class SimilarText(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         first_line: Where the place begins.
         last_line: Where it ends.
-        text: What stands there, ready to be used as the text to replace.
+        text: The text of the place, ready to be used as the text to replace.
         is_unique: Whether `text` is in the file exactly once.
         score: From 0 to 1, for ordering only.
         differs: The number of the first line that differs.
