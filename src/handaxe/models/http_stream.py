@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
-from handaxe.contract.ports.model import ModelEvent
+from handaxe.contract.ports.model import Model, ModelEvent
 from handaxe.models.failures import (
     AttemptFailed,
     ModelServer,
@@ -162,6 +162,43 @@ async def stream_model_events(
         raise make_truncation_failure(server)
     for given in reader.end():
         yield given
+
+
+class HttpModel(Model):
+    """A model behind an HTTP server."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: HttpTransport,
+        server: ModelServer,
+        headers: Mapping[str, str],
+        *,
+        token: str | None,
+        context_tokens: int,
+        max_retries: int,
+    ) -> None:
+        self.name = name
+        self.context_tokens = context_tokens
+        self._transport = transport
+        self._server = server
+        self._max_retries = max_retries
+        self._headers = {
+            "accept": "application/json",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "user-agent": "handaxe",
+            **({"authorization": f"Bearer {token}"} if token else {}),
+            **{name.lower(): value for name, value in headers.items()},
+        }
+
+    def _exchange(self, reader: ResponseReader, body: bytes) -> AsyncGenerator[ModelEvent, None]:
+        """Send one request."""
+        return stream_model_events(reader, self._transport, self._server, self._headers, body)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
 
 
 async def stream_server_events(

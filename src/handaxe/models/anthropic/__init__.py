@@ -5,21 +5,21 @@ Does not: HTTP (`models.http`), failures and retries (`models.failures`).
 May import: the other modules of `models`, and what `models` may import.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
-from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
+from handaxe.contract.ports.model import ModelEvent, ModelRequest
 from handaxe.models.anthropic.request import build_request
 from handaxe.models.anthropic.stream import MessageReader
 from handaxe.models.failures import MAX_RETRIES, ModelServer, retry_attempts
 from handaxe.models.http.transport import HttpTransport
-from handaxe.models.http_stream import encode_body, stream_model_events
+from handaxe.models.http_stream import HttpModel, encode_body
 
 API_VERSION = "2026-10-21"
 DEFAULT_URL = "https://api.anthropic.com"
 
 
-class AnthropicModel(Model):
+class AnthropicModel(HttpModel):
     """A model of Anthropic, or of another server with the Messages API."""
 
     def __init__(
@@ -34,37 +34,23 @@ class AnthropicModel(Model):
         context_tokens: int = 200_000,
         max_retries: int = MAX_RETRIES,
     ) -> None:
-        self.name = name
-        self.context_tokens = context_tokens
-        self._transport = transport
-        self._user_id = user_id
-        self._max_retries = max_retries
-        self._server = ModelServer(
+        server = ModelServer(
             "Anthropic" if base_url == DEFAULT_URL else base_url,
             build_messages_url(base_url), name, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
         )  # fmt: skip
-        self._headers = {
-            "accept": "application/json",
-            "accept-encoding": "identity",
-            "content-type": "application/json",
-            "user-agent": "handaxe",
-            "anthropic-version": API_VERSION,
-            **({"authorization": f"Bearer {token}"} if token else {}),
-            **{key.lower(): value for key, value in (extra_headers or {}).items()},
-        }
+        headers = {"anthropic-version": API_VERSION, **(extra_headers or {})}
+        super().__init__(
+            name, transport, server, headers,
+            token=token, context_tokens=context_tokens, max_retries=max_retries,
+        )  # fmt: skip
+        self._user_id = user_id
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The response, event by event."""
         body = encode_body(build_request(self.name, request, user_id=self._user_id))
-        return retry_attempts(lambda: self._stream_attempt(body), self._max_retries)
-
-    def _stream_attempt(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
-        reader = MessageReader(self._server)
-        return stream_model_events(reader, self._transport, self._server, self._headers, body)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._transport.close()
+        return retry_attempts(
+            lambda: self._exchange(MessageReader(self._server), body), self._max_retries
+        )
 
 
 def build_messages_url(base_url: str) -> str:

@@ -8,17 +8,17 @@ May import: the other modules of `models`, and what `models` may import.
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
-from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
+from handaxe.contract.ports.model import ModelEvent, ModelRequest
 from handaxe.models.failures import MAX_RETRIES, AttemptFailed, ModelServer, retry_attempts
 from handaxe.models.http.transport import HttpTransport
-from handaxe.models.http_stream import encode_body, stream_model_events
+from handaxe.models.http_stream import HttpModel, encode_body
 from handaxe.models.openai.request import ServerQuirks, build_request
 from handaxe.models.openai.stream import CompletionReader
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
 
-class OpenAIModel(Model):
+class OpenAIModel(HttpModel):
     """A model of OpenAI, or of another server with Chat Completions."""
 
     def __init__(
@@ -32,23 +32,16 @@ class OpenAIModel(Model):
         context_tokens: int = 128_000,
         max_retries: int = MAX_RETRIES,
     ) -> None:
-        self.name = name
-        self.context_tokens = context_tokens
-        self._transport = transport
-        self._max_retries = max_retries
-        self._server = ModelServer(
-            "OpenAI" if base_url == DEFAULT_URL else base_url,
+        is_openai = base_url == DEFAULT_URL
+        server = ModelServer(
+            "OpenAI" if is_openai else base_url,
             build_completions_url(base_url), name, "OPENAI_API_KEY", "OPENAI_BASE_URL",
         )  # fmt: skip
-        self._quirks = ServerQuirks(is_openai=base_url == DEFAULT_URL)
-        self._headers = {
-            "accept": "application/json",
-            "accept-encoding": "identity",
-            "content-type": "application/json",
-            "user-agent": "handaxe",
-            **({"authorization": f"Bearer {token}"} if token else {}),
-            **{key.lower(): value for key, value in (extra_headers or {}).items()},
-        }
+        super().__init__(
+            name, transport, server, extra_headers or {},
+            token=token, context_tokens=context_tokens, max_retries=max_retries,
+        )  # fmt: skip
+        self._quirks = ServerQuirks(is_openai=is_openai)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The response, event by event."""
@@ -57,7 +50,7 @@ class OpenAIModel(Model):
     async def _stream_attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         while True:
             body = encode_body(build_request(self.name, request, self._quirks))
-            exchange = self._exchange(body)
+            exchange = self._exchange(CompletionReader(self._server), body)
             try:
                 async for event in exchange:
                     yield event
@@ -71,14 +64,6 @@ class OpenAIModel(Model):
                 return
             finally:
                 await exchange.aclose()
-
-    def _exchange(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
-        reader = CompletionReader(self._server)
-        return stream_model_events(reader, self._transport, self._server, self._headers, body)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._transport.close()
 
 
 def build_completions_url(base_url: str) -> str:

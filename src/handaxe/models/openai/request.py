@@ -23,51 +23,42 @@ from handaxe.text.sanitize import scrub
 _TOKEN_FIELDS = ("max_completion_tokens", "max_tokens")
 
 
+_OPTIONAL_FIELDS = {
+    "stream_options": ("stream_options",),
+    "strict": ("strict",),
+    "reasoning_effort": ("reasoning_effort", "reasoning"),
+    "response_format": ("response_format", "json_schema"),
+}
+"""Fields that a request can leave out, and the words by which a server rejects them."""
+
+
 class ServerQuirks:
     """The fields that a server accepts; one that it rejects is left out from then on."""
 
     def __init__(self, *, is_openai: bool = True) -> None:
         # OpenAI's newer models accept only the first name, older servers only the second.
-        self.token_field = _TOKEN_FIELDS[0 if is_openai else 1]
-        self.can_count = True
-        """Whether to ask for the token usage."""
-        self.can_be_strict = True
-        self.can_follow_schema = True
-        self.can_try_harder = True
-        """Whether to send an effort."""
-        self._was_swapped = False
+        self.token_field, self._other_field = _TOKEN_FIELDS[:: 1 if is_openai else -1]
+        self._rejected: set[str] = set()
+
+    def accepts(self, field: str) -> bool:
+        """Whether to send an optional field."""
+        return field not in self._rejected
 
     def learn(self, refusal: str, body: bytes) -> bool:
         """Whether the server rejected a field that the next request can leave out."""
-        if self._is_about(refusal, self.token_field) and not self._was_swapped:
-            self._was_swapped = True
-            self.token_field = _TOKEN_FIELDS[1 - _TOKEN_FIELDS.index(self.token_field)]
+        if self._other_field and _is_about(refusal, self.token_field):
+            self.token_field, self._other_field = self._other_field, ""
             return True
-        if self.can_count and self._is_about(refusal, "stream_options"):
-            self.can_count = False
-            return True
-        if self.can_be_strict and b'"strict"' in body and self._is_about(refusal, "strict"):
-            self.can_be_strict = False
-            return True
-        if (
-            self.can_try_harder
-            and b'"reasoning_effort"' in body
-            and self._is_about(refusal, "reasoning_effort", "reasoning")
-        ):
-            self.can_try_harder = False
-            return True
-        if (
-            self.can_follow_schema
-            and b'"response_format"' in body
-            and self._is_about(refusal, "response_format", "json_schema")
-        ):
-            self.can_follow_schema = False
-            return True
+        for field, words in _OPTIONAL_FIELDS.items():
+            is_sent = self.accepts(field) and f'"{field}"'.encode() in body
+            if is_sent and any(_is_about(refusal, word) for word in words):
+                self._rejected.add(field)
+                return True
         return False
 
-    @staticmethod
-    def _is_about(refusal: str, *fields: str) -> bool:
-        return any(re.search(rf"\b{field}\b", refusal) for field in fields)
+
+def _is_about(refusal: str, field: str) -> bool:
+    return re.search(rf"\b{field}\b", refusal) is not None
 
 
 Json = dict[str, Any]
@@ -86,16 +77,16 @@ def build_request(name: str, request: ModelRequest, quirks: ServerQuirks) -> Jso
         quirks.token_field: request.max_tokens,
         "stream": True,
     }
-    if quirks.can_count:
+    if quirks.accepts("stream_options"):
         body["stream_options"] = {"include_usage": True}
     if request.tools:
-        tool = _build_tool if quirks.can_be_strict else _build_loose_tool
+        tool = _build_tool if quirks.accepts("strict") else _build_loose_tool
         body["tools"] = [tool(spec) for spec in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = _build_tool_choice(request.tool_choice)
-    if request.effort and quirks.can_try_harder:
+    if request.effort and quirks.accepts("reasoning_effort"):
         body["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
-    if request.output_schema is not None and quirks.can_follow_schema:
+    if request.output_schema is not None and quirks.accepts("response_format"):
         body["response_format"] = _build_response_format(request.output_schema)
     return body
 
