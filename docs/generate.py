@@ -28,6 +28,7 @@ from handaxe.frontends.cli import exit_codes as exits
 from handaxe.frontends.cli.agent_page import AGENT_PAGE
 from handaxe.frontends.cli.arguments import SESSION_GROUPS, Argument, CommandPage, OptionGroup
 from handaxe.frontends.cli.command_pages import PAGES
+from handaxe.frontends.mcp_server.tool_list import SERVED, prepare_definitions
 from handaxe.schema.tool_schema import build_input_schema, build_output_schema
 from handaxe.text.tokens import estimate_tokens
 from handaxe.tools import build_loaders
@@ -67,6 +68,13 @@ def pages() -> dict[Path, str]:
     }
     texts = {reference / f"{name}.md": _page(page()) for name, page in made.items()}
     texts[reference / "result.schema.json"] = json.dumps(handaxe.result_schema(), indent=2) + "\n"
+    served = {*SERVED, *EDIT_TOOLS.values()}
+    prepared = prepare_definitions(
+        load() for name, load in build_loaders().items() if name in served
+    )
+    texts[SOURCE / "frontends" / "mcp_server" / "tool_definitions.json"] = (
+        json.dumps(msgspec.to_builtins(prepared), indent=1, ensure_ascii=False) + "\n"
+    )
     for path, sections in (
         (ROOT / "README.md", {"map": map_section}),
         (

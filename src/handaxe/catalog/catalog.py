@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from handaxe.catalog.edit_formats import EDIT_TOOLS, OTHERS, find_hidden_formats
 from handaxe.contract.faults import UnknownTool, describe_error
 from handaxe.contract.tool import Tool
+from handaxe.session.port_registry import PortRegistry
 from handaxe.text.sanitize import escape_surrogates
 
 if TYPE_CHECKING:
@@ -189,6 +190,34 @@ class Catalog:
         ]
         left_out = find_hidden_formats({tool.name for tool in offered}, self.edit_tool)
         return [tool for tool in offered if tool.name not in left_out]
+
+    def list_offered_names(self, used_ports: Mapping[str, Collection[str]]) -> list[str]:
+        """The names of `list_offered`.
+
+        `used_ports` has the full names of the ports that built-in tools use: such a tool need not
+        be loaded to know whether it is on offer.
+        """
+        hides = self._hides()
+        builtin = [
+            name
+            for name in self._builtin_names
+            if name in self._selected
+            and not hides(name)
+            and self._can_offer_unloaded(name, used_ports.get(name))
+        ]
+        external = [
+            name
+            for name in sorted(self._external)
+            if self._is_offered(self._external[name]) and not hides(name)
+        ]
+        names = [*builtin, *external]
+        left_out = find_hidden_formats(set(names), self.edit_tool)
+        return [name for name in names if name not in left_out]
+
+    def _can_offer_unloaded(self, name: str, used_ports: Collection[str] | None) -> bool:
+        if used_ports is None or not isinstance(self.ports, PortRegistry):
+            return self._is_offered(self._load(name))
+        return self._allows(name) and all(map(self.ports.has_name, used_ports))
 
     def _joined(self) -> dict[str, AnyTool]:
         """External tools by name; of two of one name the tool of the earlier source counts."""

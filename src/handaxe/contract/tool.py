@@ -147,10 +147,10 @@ class Tool(Generic[Args]):
         cls.reach = frozenset((*cls.uses, *cls.may_use))
         cls.states = tuple(filter(_is_state, (*cls.uses, *cls.may_use)))
         cls.has_own_ports = bool(cls.states) or any(map(is_of_call, cls.reach))
-        cls.has_display_name = _is_overridden(cls, "user_facing_name")
-        cls.follows_names = _is_overridden(cls, "follow")
-        cls.has_session_prompt = _is_overridden(cls, "prompt_for")
-        cls.tells_observers = _is_overridden(cls, "for_observers")
+        cls.has_display_name = is_overridden(cls, "user_facing_name")
+        cls.follows_names = is_overridden(cls, "follow")
+        cls.has_session_prompt = is_overridden(cls, "prompt_for")
+        cls.tells_observers = is_overridden(cls, "for_observers")
         if "output_type" in cls.__dict__ and not cls.__module__.startswith("handaxe."):
             # What others promise is compared with what they give; tests do that for our own.
             cls.output_check = "" if cls.output_type is None else "open"
@@ -315,7 +315,8 @@ def get_display_name(tool: Tool[Args], args: Args | None = None) -> str | None:
     return shown if isinstance(shown, str) and shown.strip() and shown != tool.name else None
 
 
-def _is_overridden(kind: type[Any], method: str) -> bool:
+def is_overridden(kind: type[Any], method: str) -> bool:
+    """Whether a class of tools has its own version of a method."""
     return getattr(kind, method) is not getattr(Tool, method)
 
 

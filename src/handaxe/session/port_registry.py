@@ -21,7 +21,7 @@ class PortRegistry(MutableMapping[type[Any], Any]):
         for port, offer in offered.items():
             if isinstance(port, str):
                 self._made = {
-                    made: kept for made, kept in self._made.items() if _get_full_name(made) != port
+                    made: kept for made, kept in self._made.items() if get_full_name(made) != port
                 }
                 self._makers[port] = offer
             else:
@@ -31,23 +31,29 @@ class PortRegistry(MutableMapping[type[Any], Any]):
         try:
             return self._made[port]
         except KeyError:
-            make = self._makers.get(_get_full_name(port))
+            make = self._makers.get(get_full_name(port))
             if make is None:
                 raise
         self[port] = make()
         return self._made[port]
 
     def __setitem__(self, port: type[Any], offer: object) -> None:
-        self._makers.pop(_get_full_name(port), None)
+        self._makers.pop(get_full_name(port), None)
         self._made[port] = offer
 
     def __delitem__(self, port: type[Any]) -> None:
-        if self._makers.pop(_get_full_name(port), None) is None:
+        if self._makers.pop(get_full_name(port), None) is None:
             del self._made[port]
 
     def __contains__(self, port: object) -> bool:
         return isinstance(port, type) and (
-            port in self._made or _get_full_name(port) in self._makers
+            port in self._made or get_full_name(port) in self._makers
+        )
+
+    def has_name(self, full_name: str) -> bool:
+        """Whether a type with this full name is offered; it need not be loaded."""
+        return full_name in self._makers or any(
+            get_full_name(port) == full_name for port in self._made
         )
 
     def __iter__(self) -> Iterator[type[Any]]:
@@ -62,5 +68,6 @@ class PortRegistry(MutableMapping[type[Any], Any]):
         return len(self._made) + len(self._makers)
 
 
-def _get_full_name(port: type[Any]) -> str:
+def get_full_name(port: type[Any]) -> str:
+    """The name that a type is offered by before it is loaded."""
     return f"{port.__module__}.{port.__qualname__}"

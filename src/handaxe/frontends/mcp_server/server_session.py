@@ -15,6 +15,11 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.faults.forms import ElicitationUnavailable
 from handaxe.contract.ports.questions import ElicitationForm
 from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
+from handaxe.frontends.mcp_server.tool_list import (
+    build_call_result,
+    list_definitions,
+    list_names,
+)  # fmt: skip
 from handaxe.permission.prompts import OnAsk
 from handaxe.text.escape import to_visible_text
 
@@ -97,14 +102,11 @@ class ServerSession:
 
     async def tools(self) -> list[dict[str, Any]]:
         """The definitions of the offered tools."""
-        from handaxe.frontends.mcp_server.tool_list import build_definitions
-
         session = await self._get_session()
         get_parts(session).follow()
         catalog = get_parts(session).catalog
-        offered = catalog.list_offered()
-        self._offered = tuple(tool.name for tool in offered)
-        return build_definitions(offered, catalog.describe, self._blueprint.output_schemas)
+        self._offered = list_names(catalog)
+        return list_definitions(catalog, self._offered, self._blueprint.output_schemas)
 
     async def call(
         self,
@@ -131,8 +133,6 @@ class ServerSession:
         finally:
             del self._running[call_id]
             await self._close_if_unused(session)
-        from handaxe.frontends.mcp_server.tool_list import build_call_result
-
         told = append_notices(result, session.jobs)
         return build_call_result(session, told, self._blueprint.output_schemas)
 
@@ -157,7 +157,7 @@ class ServerSession:
         get_parts(self._session).follow()
         if self._offered is None:
             return
-        offered = tuple(tool.name for tool in get_parts(self._session).catalog.list_offered())
+        offered = list_names(get_parts(self._session).catalog)
         if offered != self._offered:
             self._offered = offered
             self.on_offer()

@@ -3,22 +3,26 @@
 import math
 import re
 from collections.abc import Callable, Collection, Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from handaxe.app.session import Session, get_parts
 from handaxe.app.tool_listing import get_data_schema, get_tool_schema
+from handaxe.catalog.catalog import Catalog
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.result import ToolResult, to_json_data
-from handaxe.contract.tool import Tool, get_display_name
+from handaxe.contract.tool import Tool, get_display_name, is_overridden
 from handaxe.frontends.mcp_server.protocol import (
     CODE_KEY,
     INVALID_PARAMS,
     RESULT_SIZE_KEY,
     RpcError,
 )
+from handaxe.session.port_registry import get_full_name
 
 SERVED = (
     "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TaskOutput", "TaskStop", "Undo",
@@ -65,6 +69,57 @@ def _build_definition(
         # The tool limits its results; a client that truncates them further would lose content.
         definition["_meta"] = {RESULT_SIZE_KEY: _SELF_BOUNDED_CHARS}
     return definition
+
+
+class PreparedDefinition(msgspec.Struct, frozen=True):
+    """The definition of a built-in tool, made ahead so that a list loads no tool."""
+
+    ports: tuple[str, ...]
+    """The full names of the ports that it uses."""
+    definition: dict[str, Any]
+
+
+@cache
+def read_prepared_definitions() -> dict[str, PreparedDefinition]:
+    """The definitions that `docs/generate.py` wrote, by name; none where the file is missing."""
+    path = Path(__file__).with_name("tool_definitions.json")
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, PreparedDefinition])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def prepare_definitions(tools: Iterable[Tool[Any]]) -> dict[str, PreparedDefinition]:
+    """The definitions of tools that are the same in every session."""
+    return {
+        tool.name: PreparedDefinition(tuple(map(get_full_name, tool.uses)), definition)
+        for tool in tools
+        if not tool.has_session_prompt and not is_overridden(type(tool), "enabled")
+        for definition in build_definitions([tool])
+    }
+
+
+def list_names(catalog: Catalog) -> tuple[str, ...]:
+    """The names of the tools on offer; a prepared tool is not loaded to know it."""
+    prepared = read_prepared_definitions()
+    ports = {name: one.ports for name, one in prepared.items() if name not in catalog.stand_ins}
+    return tuple(catalog.list_offered_names(ports))
+
+
+def list_definitions(
+    catalog: Catalog,
+    names: Iterable[str],
+    output_schemas: bool = False,  # noqa: FBT001, FBT002 - an option of the server, as it stands
+) -> list[dict[str, Any]]:
+    """What `tools/list` says of these tools; prepared where it is the same in every session."""
+    own = catalog.stand_ins if not output_schemas else catalog.names()
+    prepared = read_prepared_definitions()
+    return [
+        prepared[name].definition
+        if name in prepared and name not in own
+        else build_definitions([catalog.find(name)[0]], catalog.describe, output_schemas)[0]
+        for name in names
+    ]
 
 
 def build_annotations(tool: Tool[Any]) -> dict[str, Any]:
