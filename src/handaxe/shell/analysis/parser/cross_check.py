@@ -1,7 +1,7 @@
-"""Second readers of the same text: tree-sitter-bash here, shfmt through its JSON.
+"""Other parsers of the same text: tree-sitter-bash, and shfmt through its JSON.
 
-They only count commands. If a reader disagrees with ours, nothing is allowed for its content. This
-is the one module that touches tree-sitter.
+They only count commands. If one counts other commands than the analysis, no command is allowed for
+its content. Only this module uses tree-sitter.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _WORD_CHARACTER = "\u00d7"
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text has nothing that two readers could read differently."""
+    """Whether all parsers read a text in the same way."""
     return bool(_PLAIN.fullmatch(text)) and not text.lstrip().startswith(("time ", "coproc "))
 
 
 @cache
 def _load_tree_sitter() -> tuple[Any, Any, Any] | None:
-    """Parser, query and cursor class of tree-sitter, loaded on first use."""
+    """The parser, the query and the cursor class of tree-sitter, loaded on first use."""
     try:
         import tree_sitter
         import tree_sitter_bash
@@ -66,7 +66,7 @@ def _is_bracket(data: bytes, at: int) -> bool:
 
 
 def count_from_shfmt(output: bytes) -> int | None:
-    """How many commands `shfmt --to-json` reports; None when the output is not its JSON."""
+    """The number of commands in the output of `shfmt --to-json`; None if it is not JSON."""
     try:
         tree: object = json.loads(output)
     except ValueError:
@@ -103,7 +103,7 @@ _INVISIBLE = re.compile(
 
 
 def scan(text: str) -> Iterator[list[Field]]:
-    """Argument lists that may run, in every reading of the quotes."""
+    """Argument lists that may run, however the quotes are read."""
     seen: set[str] = set()
     for version in _list_versions(text):
         for piece in _SEPARATORS.split(version):
@@ -127,7 +127,7 @@ def _split_arguments(fragment: str) -> Iterator[list[Field]]:
         words = words[1:]
     if words:
         yield [Field("known", word, word) for word in words]
-    # A quote may have been the end of a string, and what follows a command of its own.
+    # A quote may be the end of a string, and the text after it another command.
     for piece in re.split(r"['\"]", fragment)[1:]:
         inner = piece.split()
         if inner:
@@ -135,7 +135,7 @@ def _split_arguments(fragment: str) -> Iterator[list[Field]]:
 
 
 def find_occurrences(text: str, programs: frozenset[str]) -> Iterator[list[Field]]:
-    """Argument lists that start at any mention of one of `programs`; only for very long texts."""
+    """Argument lists that start at a mention of one of `programs`; only for very long texts."""
     plain = [re.escape(name) for name in programs if name and "*" not in name]
     if len(text) < _LONG or not plain:
         return
