@@ -14,6 +14,8 @@ from handaxe import Session
 HOUSE = Path(__file__).parent.parent.parent
 PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)#:]+?)(#[^)]*)?\)")
+SOURCE = HOUSE / "src" / "handaxe"
+DESIGN_NOTES = sorted((HOUSE / "docs" / "design").glob("*.md"))
 WRITTEN = [page for page in PAGES if page.parent.name != "reference"]
 _GENERATED = re.compile(r"<!-- generated.*?<!-- end", re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
@@ -63,6 +65,15 @@ def test_every_file_that_a_page_names_exists(page: Path):
     named = re.findall(r"`((?:src|docs|tests|scripts|bench|corpus)/[\w./-]+)`", page.read_text())
     missing = [name for name in named if not (HOUSE / name).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", DESIGN_NOTES, ids=name_of)
+def test_every_module_that_a_design_note_names_exists(page: Path):
+    places = (HOUSE, SOURCE, SOURCE / page.stem)
+    named = re.findall(r"`([\w/]+\.(?:py|toml))`", page.read_text())
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    known = {module.name for module in SOURCE.rglob("*.*")}
+    assert [name for name in missing if "/" in name or name not in known] == []
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)
