@@ -32,7 +32,7 @@ pytestmark = pytest.mark.proves("AR-1")
         ({"setting_sources": 5}, "`setting_sources` takes names"),
         ({"setting_sources": [5]}, "`setting_sources` takes names"),
         ({"mcp_servers": 5}, "`mcp_servers` takes a table"),
-        ({"mcp_servers": [5]}, "5 is no table of servers"),
+        ({"mcp_servers": [5]}, "5 is not a table of servers"),
         ({"home": ""}, "cannot be an empty text"),
         ({"home": 5}, "cannot be the data directory"),
         ({"home": False}, "cannot be the data directory"),

@@ -223,14 +223,14 @@ def test_a_skill_that_is_no_longer_trusted_gets_no_hooks_after_a_resume(project,
     run("trust", str(project), "--revoke")
     out = run("-p", "on", "--continue", *words)
     assert (project / "ran").read_text() == "x\n"
-    assert "nobody has approved what it wants" in out.stderr
+    assert "this is not approved" in out.stderr
 
 
 def test_hooks_of_a_projects_skill_need_a_yes(project, script, run):
     skill(project, "description: x", "hooks:", "  PreToolUse:", "    - hooks:",
           "        - type: command", "          command: touch ran")  # fmt: skip
     use = {"call": [{"tool": "Skill", "input": {"skill": "careful"}}]}
-    model = script(use, {"expect": "/nobody has approved/", "call": BASH["call"]}, {"text": "x"})
+    model = script(use, {"expect": "/is not approved/", "call": BASH["call"]}, {"text": "x"})
     run("-p", "go", "--model", model, "--allowedTools", "Bash,Skill")
     assert not (project / "ran").exists()
 

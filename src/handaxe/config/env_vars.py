@@ -1,7 +1,7 @@
 """Variables of the environment that give settings.
 
-Files say it with more weight. A value that is none is left out: a mistyped variable must not keep a
-session from opening.
+Files override them. An invalid value is ignored: a mistyped variable must not keep a session from
+opening.
 """
 
 import os
@@ -32,12 +32,12 @@ _SWITCHES: dict[str, tuple[str, str]] = {
     "CLAUDE_CODE_GLOB_NO_IGNORE": ("search", "glob_ignored"),
     "CLAUDE_CODE_PERFORCE_MODE": ("edit", "perforce"),
 }
-"""Variables that say yes as well as no."""
+"""Variables that can switch a setting on and off."""
 _SWITCHED_OFF: dict[str, str] = {
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "background_tasks",
     "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING": "fileCheckpointingEnabled",
 }
-"""Settings that a yes switches off."""
+"""Settings that a true value switches off."""
 _AT_ONCE = "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY"
 _MOST_AT_ONCE = 1000
 _AUTO_BACKGROUND = "CLAUDE_AUTO_BACKGROUND_TASKS"
@@ -51,7 +51,7 @@ _NO = frozenset({"0", "false", "no", "off"})
 
 
 def is_env_true(variable: str) -> bool:
-    """Whether a variable of the environment says yes."""
+    """Whether a variable of the environment is true."""
     return os.environ.get(variable, "").strip().lower() in _YES
 
 
@@ -80,7 +80,7 @@ def read_env_settings(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def list_excluded_tools(environment: Mapping[str, str]) -> frozenset[str]:
-    """Tools that variables take out where nobody names tools: TodoWrite is to do their work."""
+    """Tools that variables remove if no tools are named: TodoWrite does their work."""
     return _TASK_TOOLS if _read_switch(environment, TASKS_VARIABLE) is False else frozenset()
 
 

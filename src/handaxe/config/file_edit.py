@@ -27,7 +27,7 @@ def parse_value(path: KeyPath, word: str) -> Any:  # noqa: ANN401 - any JSON val
 
 
 def set_key(text: str | None, path: KeyPath, value: object) -> str:
-    """The text with a key set, or taken out with None; raises `BadJson` if it is no object."""
+    """The text with a key set, or taken out with None; raises `BadJson` if it is not an object."""
     document: object = LocatedJson(text).value if text is not None and text.strip() else {}
     if not isinstance(document, dict):
         raise BadSettingsJson(1, "settings are an object: { ... }")

@@ -1,9 +1,9 @@
 """The settings files of a project: read once, then read again only when something was touched.
 
-A file that breaks keeps what it forbade and loses what it allowed, until it is mended; one with a
-mistake that may have been a rule goes on forbidding what it did, beside what it says now. What it
-forbade before this run is remembered elsewhere; where nobody knows, no file may allow anything. A
-missing file says nothing and is no mistake, but a link to a missing one is.
+A broken file keeps its deny rules and loses its allow rules until it is fixed. A file with a
+mistake that may have been a rule keeps its earlier deny rules beside the current ones. Deny rules
+of earlier runs are remembered elsewhere; if they are unknown, no file may allow anything. A missing
+file is fine, but a link to a missing file is an error.
 """
 
 import errno
@@ -58,7 +58,7 @@ class SettingsFile:
         self.exists = False
         self.is_broken = False
         self.is_unknown = False
-        """Whether it is broken and nobody knows what it forbade."""
+        """Whether it is broken and its earlier deny rules are unknown."""
         self._settled: tuple[SettingsFragment, bool, bool] | None = None
         self._forbade: tuple[SettingEntry, ...] = ()
         """What it forbade when it was last read without such a mistake."""
@@ -121,7 +121,7 @@ class SettingsFile:
             self._break(bad.line, f"it is not JSON: {bad.reason}", self._salvage(text))
 
     def _salvage(self, text: str) -> tuple[SettingEntry, ...]:
-        """What a file forbids as far as it can be made out."""
+        """The deny rules of a file, as far as they can be read."""
         from handaxe.config.located_json import salvage_json
         from handaxe.config.trust import is_restriction
 
@@ -169,8 +169,8 @@ class SettingsFile:
         kept += [e for e in salvaged if (e.path, e.kind, repr(e.value)) not in known]
         if self.is_unknown:
             told = (
-                "nobody knows what it forbade, so no allow rule of any file counts and no mode "
-                "wider than `default`, until it is mended"
+                "its earlier deny rules are unknown. So no allow rule of any file counts and no "
+                "mode wider than `default`, until it is fixed"
             )
         else:
             told = "what it forbade still holds, what it allowed does not, until it is mended"
@@ -205,7 +205,7 @@ class SettingsFiles:
         return [file.fragment for file in self._files.values() if file.fragment.entries]
 
     def unknown(self) -> tuple[str, ...]:
-        """The files of which nobody knows what they forbid."""
+        """The files with unknown deny rules."""
         return tuple(path for path, file in self._files.items() if file.is_unknown)
 
     def problems(self) -> list[SettingsProblem]:
@@ -274,7 +274,7 @@ def _is_rule(entry: SettingEntry) -> bool:
 
 
 def refuse_broken_policy(files: Iterable[SettingsFile]) -> None:
-    """Raise if managed settings cannot be kept: nobody may start without them by breaking them."""
+    """Raise if managed settings are unreadable: breaking them must not disable them."""
     wrong = [
         str(problem)
         for file in files

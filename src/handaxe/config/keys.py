@@ -20,7 +20,7 @@ class SettingKey(msgspec.Struct, frozen=True):
     kind: Kind
     """`value` is one thing, `list` grows with every layer, `table` holds names of people's own."""
     type: Any
-    """Of the value, of one item, or of what stands behind one name."""
+    """Of the value, of one item, or of the value behind one name."""
     doc: str
     default: Any
 
@@ -43,7 +43,7 @@ def list_keys() -> dict[KeyPath, SettingKey]:
 
 @cache
 def list_groups() -> frozenset[KeyPath]:
-    """Every path that holds options and is none itself, the top among them."""
+    """Every path of a group of options, including the top."""
     return frozenset(path[:at] for path in list_keys() for at in range(len(path)))
 
 
@@ -72,7 +72,7 @@ def split_key(name: str) -> KeyPath:
 
 
 def find_nearest_key(path: KeyPath) -> str | None:
-    """The key somebody probably meant, in full."""
+    """The key that was probably meant, in full."""
     from handaxe.text.escape import find_closest_name
 
     group = path[:-1]
@@ -186,7 +186,7 @@ UNUSED: dict[tuple[str, ...], frozenset[str]] = {
     ("worktree",): frozenset({"bgIsolation"}),
     ("attribution",): frozenset({"sessionUrl"}),
 }
-"""Names that are known and not used, by the group they stand in."""
+"""Names that are known and not used, by their group."""
 
 _RESTRICTING = """
     availableModels blockedMarketplaces disableArtifact disableAutoMode disableBundledSkills

@@ -107,7 +107,7 @@ def _drop_weakening(
     items: dict[KeyPath, list[SettingEntry]],
     ignored: list[IgnoredSetting],
 ) -> None:
-    """A sandbox that managed settings turn on stays what they make of it."""
+    """A sandbox that managed settings turn on keeps their options."""
     switch = values.get(("sandbox", "enabled"))
     if switch is None or switch.origin.source != "policy" or not switch.value:
         return

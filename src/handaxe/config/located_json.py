@@ -112,7 +112,7 @@ class LocatedJson:
         self.lines: dict[Path, int] = {}
         """The line of every member's name and of every item of a list."""
         self.repeated: list[Path] = []
-        """Members whose name stood there before."""
+        """Members with a duplicate name."""
         at = self._skip(0)
         if at == len(self._text):
             raise BadSettingsJson(1, "the file is empty; an empty object is {}")

@@ -54,7 +54,7 @@ def check_oauth(oauth: OAuthConfig) -> None:
         )
     for word in (oauth.scope or "").split(" "):
         if word and not _SCOPE.fullmatch(word):
-            raise ValueError(f"`oauth.scopes` holds {word!r}, which is no scope")
+            raise ValueError(f"`oauth.scopes` holds {word!r}, which is not a scope")
 
 
 ServerScope = Literal["managed", "flags", "local", "project", "user"]
@@ -86,7 +86,7 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_login(self) -> bool:
-        """Whether a login says who we are; headers that say it already stand above one."""
+        """Whether a login authenticates requests; headers that do so already win over one."""
         names = {name.lower() for name in self.headers}
         return self.headers_helper is None and "authorization" not in names
 
@@ -124,7 +124,7 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reach_digest(self) -> str:
-        """What a yes to its tools is bound to: the definition, and where its variables lead now."""
+        """What an approval of its tools is bound to: the definition with its variables replaced."""
         config = self.config
         reached: list[str | None] = [self.digest]
         if isinstance(config, StdioConfig):
@@ -148,7 +148,7 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ApprovedServer = NewType("ApprovedServer", ServerDefinition)
-"""A server that somebody who may has said yes to; only such a one is started."""
+"""An approved server; only such a server is started."""
 
 
 class ServerDefinitions(msgspec.Struct):
@@ -158,9 +158,9 @@ class ServerDefinitions(msgspec.Struct):
     problems: list[str] = []
     """Entries and files that do not count."""
     unset: list[str] = []
-    """Variables that entries name and nobody has set."""
+    """Variables that entries name and that are not set."""
     is_exclusive: bool = False
-    """Whether managed definitions stand alone."""
+    """Whether only managed definitions count."""
 
 
 def read_definitions(
@@ -230,7 +230,7 @@ class _Reader:
             self.table(one.get("mcpServers", one), "flags", None)
             return
         if not isinstance(cast("object", one), str):
-            self._complain(None, f"{one!r} is no table of servers and no file")
+            self._complain(None, f"{one!r} is not a table of servers or a file")
             return
         if not one.lstrip().startswith("{"):
             if not self.file(os.path.abspath(os.path.expanduser(one)), "flags"):  # noqa: PTH111
@@ -304,7 +304,7 @@ class _Reader:
         )
 
     def _filled(self, raw: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """The entry with its variables in place; what is not set stays as it stands."""
+        """The entry with its variables replaced; references to unset ones stay."""
         missing: dict[str, None] = {}
 
         def value_of(found: re.Match[str]) -> str:
@@ -400,7 +400,7 @@ def _find_local_servers(shared: dict[str, Any], root: str) -> object:
 
 
 def make_server_request(server: ServerDefinition, root: str) -> TrustRequest[bool]:
-    """The wish of `.mcp.json` that a server may start; variables count by name, not by value."""
+    """The request of `.mcp.json` to start a server; variables count by name, not by value."""
     file = server.file or ""
     return TrustRequest(
         wanted=True,

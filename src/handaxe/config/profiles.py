@@ -66,7 +66,7 @@ def validate_variables(env: Mapping[str, str]) -> dict[str, str]:
     """The variables, if a process can have them.
 
     Raises:
-        BadEnvironment: it cannot, or they are no texts by name.
+        BadEnvironment: a name or value is invalid, or not a text.
     """
     if not isinstance(cast("object", env), Mapping):
         raise BadEnvironment(problem=f"a dict is wanted, not {type(env).__name__}")

@@ -63,7 +63,7 @@ class Configuration:
         trusted: bool | None = None,
         find_requests: RequestFinder,
     ) -> None:
-        """`root` is a real path; `trusted` speaks for the user where it is not None."""
+        """`root` is a real path; `trusted` is the user's decision unless it is None."""
         if not isinstance(cast("object", trusted), bool | None):
             # Any text is true, "no" as well.
             raise SetupError(f"`trusted` is True, False or None, not {trusted!r}.")
@@ -79,9 +79,9 @@ class Configuration:
         self.discovery = EVERYTHING
         """Which files count beside those of settings."""
         self.pending: tuple[str, ...] = ()
-        """Changed files whose change somebody wants to be asked about first."""
+        """Changed files whose change has to be approved first."""
         self.holds: Callable[[], bool] = lambda: False
-        """Whether there is such a somebody."""
+        """Whether such changes have to be approved."""
         self._merge_layers()
 
     @cached_property
@@ -208,7 +208,7 @@ class Configuration:
         )
 
     def read_list(self, file: str, path: KeyPath) -> list[str]:
-        """What a list holds that stands in a file now, whether or not it counts, or counts yet."""
+        """The entries of a list in the files now, whether or not they count yet."""
         found = self._read_entries(file, "user")
         return [e.value for e in found if e.path == path and e.kind == "item"]
 
@@ -225,7 +225,7 @@ class Configuration:
         return self._find_requests(self.root, self._files.list_fragments())
 
     def find_pending_requests(self) -> "list[TrustRequest[Any]]":
-        """What of it waits for a yes; servers are asked for one by one when they could start."""
+        """The parts that wait for approval; servers ask one by one when they could start."""
         known = self.gate.approved()
         waiting = {
             build_trust_request(one.entry, self.root).key
@@ -312,7 +312,7 @@ def read_given(given: object, *, where: str) -> SettingsFragment:
 
 
 def find_rule_problems(path: KeyPath, value: object) -> list[str]:
-    """What is wrong with rules that somebody wants to set."""
+    """The problems of rules that are to be set."""
     behaviour: RuleBehaviour | None = next(
         (name for name in _BEHAVIOURS if path == ("permissions", name)), None
     )
@@ -334,7 +334,7 @@ def _find_trusted_folders(fragments: Sequence[SettingsFragment]) -> set[str]:
 
 
 def _can_be_answer(rule: SourcedRule) -> bool:
-    """Whether it may hold for a server's tool as it was when somebody said yes to it."""
+    """Whether it may hold for a server's tool as it was when it was approved."""
     return rule.behaviour == "allow" and rule.file is not None and is_foreign(rule.text)
 
 
@@ -351,7 +351,7 @@ def _resolve_settings_path(path: str, scope: Scope) -> str:
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of these files count; what is given to a session counts in any case."""
+    """Which of these files count; arguments of a session always count."""
 
     skills: Literal["all", "added", "none"] = "all"
     """`added`: only skills of directories that were added by hand."""

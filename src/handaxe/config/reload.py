@@ -106,14 +106,14 @@ class SettingsReloader:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The working directories that nobody's settings name."""
+        """The working directories that are not named in settings."""
         return self._added
 
     def set_added(self, directories: Sequence[PathLike]) -> list[str]:
         """Exchange those, as long as the session lasts; the directories that are new.
 
         Raises:
-            SetupError: one of them is no directory, and nothing was changed.
+            SetupError: one of them is not a directory, and nothing was changed.
         """
         earlier, self._added = self._added, _make_all_absolute(directories)
         try:
@@ -132,8 +132,8 @@ def find_mode_problem(configuration: Configuration, mode: Mode) -> str | None:
     """Why settings forbid a mode, if they do."""
     if configuration.unknown_files and choose_strictest_mode(mode, "default") != mode:
         return (
-            f"{configuration.unknown_files[0]} cannot be read, and nobody knows what it forbade, "
-            f"so {mode} mode is refused. Mend the file, or use default mode."
+            f"{configuration.unknown_files[0]} cannot be read, and its earlier deny rules are "
+            f"unknown. So {mode} mode is refused. Fix the file, or use default mode."
         )
     options = configuration.settings.permissions
     forbidden = {

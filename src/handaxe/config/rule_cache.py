@@ -49,7 +49,7 @@ class RuleCache(RestrictionStore):
         )
 
     def keep(self, fragment: SettingsFragment) -> None:
-        """Remember what a file forbids; written only if that is new, and nobody's way if not."""
+        """Remember the deny rules of a file; written only if they are new."""
         deny, ask = (
             tuple(e.value for e in fragment.entries if e.path == path and e.kind == "item")
             for path in PROTECTING

@@ -1,4 +1,4 @@
-"""The options of the sandbox; how they are enforced stands in `handaxe.shell.sandbox`."""
+"""The options of the sandbox; `handaxe.shell.sandbox` enforces them."""
 
 from typing import Annotated
 
@@ -72,7 +72,7 @@ class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     ] = ()
     ignore_violations: Annotated[
         dict[str, tuple[str, ...]],
-        "Refusals not to be told: a part of the command, or `*`, to parts of what is said.",
+        "Refusals that are not reported: by a part of the command, or `*`, parts of the message.",
     ] = {}
     bwrap_path: Annotated[str | None, "The bubblewrap program to use."] = None
     filesystem: SandboxFileOptions = SandboxFileOptions()

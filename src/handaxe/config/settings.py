@@ -126,7 +126,7 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     ] = 600_000
     blocking_budget_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None,
-        "After so many seconds a command goes on in the background; unset: only at its timeout.",
+        "After so many seconds a command continues in the background; unset: only at its timeout.",
     ] = None
     max_inline_chars: Annotated[
         int,
@@ -228,12 +228,12 @@ class AgentOptions(_Options, frozen=True, kw_only=True):
     ] = 20
     auto_background_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None,
-        "An agent that is waited for longer goes on in the background; unset: never.",
+        "After so many seconds an awaited agent continues in the background; unset: never.",
     ] = None
     max_output_chars: Annotated[
         int,
         msgspec.Meta(ge=1_000, le=160_000),
-        "How much of what an agent says at its end is told; the rest stays in its file.",
+        "How much of an agent's last message is shown; the rest stays in its file.",
     ] = 32_000
     question_deadline_s: Annotated[
         float,
@@ -329,12 +329,12 @@ class Settings(_Options, frozen=True, kw_only=True):
     retention_days: Annotated[
         int, msgspec.Meta(ge=1), "How long stored results are kept after their session."
     ] = 30
-    disable_skill_shell_execution: Annotated[
-        bool, "Commands that stand in a skill's text are not run."
-    ] = msgspec.field(default=False, name="disableSkillShellExecution")
+    disable_skill_shell_execution: Annotated[bool, "Commands in a skill's text are not run."] = (
+        msgspec.field(default=False, name="disableSkillShellExecution")
+    )
     skill_overrides: Annotated[
         dict[str, Literal["on", "name-only", "user-invocable-only", "off"]],
-        "Who sees a skill, by its name: all, all without its purpose, only people, nobody.",
+        "Who sees a skill, by its name: all, all without its purpose, only users, none.",
     ] = msgspec.field(default_factory=dict[str, Any], name="skillOverrides")
     skill_listing_budget: Annotated[
         float,
@@ -342,7 +342,7 @@ class Settings(_Options, frozen=True, kw_only=True):
         "How much of the model's context the list of skills may take.",
     ] = msgspec.field(default=0.01, name="skillListingBudgetFraction")
     skill_purpose_chars: Annotated[
-        int, msgspec.Meta(ge=0), "How much is told of one skill in that list."
+        int, msgspec.Meta(ge=0), "How many characters of one skill's purpose that list shows."
     ] = msgspec.field(default=1_536, name="skillListingMaxDescChars")
     task_list: Annotated[
         str | None, "A task list that several sessions share, by name; unset: one per session."
@@ -378,7 +378,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     ask_user_question_timeout: Annotated[
         Annotated[str, msgspec.Meta(pattern="^(never|[1-9][0-9]{0,4}[sm])$")],
         "How long a question of the model waits for an answer, such as `60s` or `5m`; after "
-        "that the model goes on without one.",
+        "that the model continues without one.",
     ] = msgspec.field(default="never", name="askUserQuestionTimeout")
     output_style: Annotated[
         str | None, "How the agent talks: the name of an output style; unset: the default one."
@@ -393,7 +393,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     auto_memory_enabled: Annotated[
         bool | None,
         "Let an agent keep what it learns about a project in a directory of the user's; unset: "
-        "what is there is only read.",
+        "existing notes are only read.",
     ] = msgspec.field(default=None, name="autoMemoryEnabled")
     auto_memory_directory: Annotated[
         str | None, "That directory; unset: `projects/<project>/memory` in `~/.claude`."
@@ -434,7 +434,7 @@ class Settings(_Options, frozen=True, kw_only=True):
         tuple[str, ...], "Servers of `.mcp.json` that may not start."
     ] = msgspec.field(default=(), name="disabledMcpjsonServers")
     mcp_servers: Annotated[
-        dict[str, dict[str, Any]], "MCP servers by name; a project's own stand in `.mcp.json`."
+        dict[str, dict[str, Any]], "MCP servers by name; a project's own are in `.mcp.json`."
     ] = msgspec.field(default={}, name="mcpServers")
     allowed_mcp_servers: Annotated[
         tuple[dict[str, Any], ...] | None, "The only servers that may be used; unset: any."

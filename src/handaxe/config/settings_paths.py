@@ -96,7 +96,7 @@ def _list_names(given: object) -> list[str]:
     names = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else [given]
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
-        raise SetupError(f"`setting_sources` takes names as texts; {wrong[0]!r} is none.")
+        raise SetupError(f"`setting_sources` takes names as texts, not {wrong[0]!r}.")
     return cast("list[str]", names)
 
 

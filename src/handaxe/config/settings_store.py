@@ -36,7 +36,7 @@ Complaints = Callable[[KeyPath, object], list[str]]
 
 
 class SettingFiles(SettingsStore):
-    """Settings that stand in files."""
+    """Settings in files."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class SettingFiles(SettingsStore):
         self._complaints = complaints
 
     def listed(self) -> list[SettingValue]:
-        """Every setting that somebody set, by key."""
+        """Every setting that is set, by key."""
         found = self._view().entries
         return [_build_setting(path, found[path]) for path in sorted(found)]
 
@@ -141,7 +141,7 @@ class SettingFiles(SettingsStore):
 
 
 def _read_list_items(text: str | None, path: KeyPath) -> object:
-    """What stood in a file before, as far as it was a list."""
+    """The previous list in a file."""
     if text is None:
         return None
     found = read_text(text, source="user").entries
@@ -157,7 +157,7 @@ def _collect_notes(value: object) -> set[str]:
 
 
 def _allow_only(file: str) -> Judge:
-    """What was asked about is what is written: no link leads anywhere else."""
+    """Make sure that the approved file is the written one: no link leads elsewhere."""
 
     def judge(real: str, _access: Access) -> None:
         if real != file:

@@ -91,7 +91,7 @@ class SettingsFragment(msgspec.Struct, frozen=True):
 
 
 def read_text(text: str, *, source: Source, file: str | None = None) -> SettingsFragment:
-    """The settings in a JSON text; raises `BadJson` if it is none."""
+    """The settings in a JSON text; raises `BadJson` if it is invalid."""
     # Where there is no file, nothing has to be able to read one.
     from handaxe.config.located_json import LocatedJson
 
@@ -267,7 +267,7 @@ def _format_value(value: Json) -> str:
 
 
 MEANT_TO_FORBID = frozenset({"permissions", "permissions.deny", "permissions.ask"})
-"""Keys that somebody who misspelt one of them would have protected something with."""
+"""Keys whose misspelling would leave something unprotected."""
 _RULE = r"(?s)[^()\s]+(\s*\(.*\))?"
 _SCOPED_RULE = r"(?s)[A-Za-z_][\w*-]*\(.*\)?"
 

@@ -1,9 +1,9 @@
-"""What a project's own files may say: they can narrow, and widen only as far as they are trusted.
+"""The effect of a project's own files: they can narrow, and widen only as far as they are trusted.
 
-Whoever wrote the project wrote these files, the local one included, so until the user trusts the
-folder they may only forbid, and allow what the user allowed there as an answer. Some things they
-may never do: choose a looser mode for good, pick programs or endpoints of the runtime, or touch
-what belongs to all projects of a user.
+The authors of the project wrote these files, the local one included. Until the user trusts the
+folder, they may only forbid, and allow what the user allowed there as an answer. They may never
+choose a looser mode for good, or pick programs or endpoints of the runtime. They may not change
+settings that belong to all projects of a user.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -66,7 +66,7 @@ _NARROWING_IF: dict[KeyPath, bool] = {
     ("sandbox", "network", "strictAllowlist"): True,
     ("sandbox", "filesystem", "hideSecrets"): True,
 }
-"""Switches that only forbid when set this way. `sandbox.enabled` is none of them: sandboxed
+"""Switches that only forbid when set this way. `sandbox.enabled` is not among them: sandboxed
 commands may run without a question."""
 _NEVER_IF: dict[KeyPath, bool] = {
     ("permissions", "askIrreversible"): False,
@@ -134,17 +134,17 @@ _WEAKENING: frozenset[KeyPath] = frozenset(
         ("sandbox", "network", "allowUnixSockets"),
     }
 )
-"""What takes commands out of the sandbox, or makes another one of it. Where commands may write,
-read and connect to is not among it: working directories are the user's to choose as well, and
-managed settings have switches of their own for the rest."""
+"""Options that take commands out of the sandbox or replace it. The places where commands may write,
+read and connect are not among them. The user chooses working directories too, and managed settings
+have switches of their own for the rest."""
 
 
 class Trust(msgspec.Struct, frozen=True):
-    """How far a project's own files may widen what is allowed."""
+    """How far a project's own files may widen permissions."""
 
     is_trusted: bool = False
     approved: Mapping[str, str] = {}
-    """What the user approved, by the keys and notes of wishes."""
+    """The approvals of the user, by the keys and notes of requests."""
     rules: Mapping[str, Collection[str]] = {}
     """By settings file: the rules that the user allowed as an answer, which need no more trust."""
     root: str = ""
@@ -163,7 +163,7 @@ class Trust(msgspec.Struct, frozen=True):
 
 
 def build_trust_request(entry: SettingEntry, root: str) -> "TrustRequest[bool]":
-    """The wish of a project's file that a value counts."""
+    """The request of a project's file to use a value."""
     from handaxe.contract.trust_gate import TrustRequest
 
     file = entry.origin.file or entry.origin.source
@@ -221,7 +221,7 @@ def _is_strict_mode(entry: SettingEntry, below: Mapping[KeyPath, SettingEntry]) 
 
 
 def is_restriction(entry: SettingEntry) -> bool:
-    """Whether a value can only take away what is allowed."""
+    """Whether a value can only narrow permissions."""
     return entry.path in _NARROWING or entry.value is _NARROWING_IF.get(entry.path, _NARROWING)
 
 

@@ -1,4 +1,4 @@
-"""The gate between what a project's files want done and what is done."""
+"""The gate between the requests of a project's files and their effects."""
 
 from collections.abc import Callable, Iterable, Mapping
 from shlex import quote
@@ -51,7 +51,7 @@ class ProjectGate(TrustGate):
         return folder is not None and (self._is_listed or not folder.listed)
 
     def approved(self, root: str | None = None) -> Mapping[str, str]:
-        """What the files of a folder may do, by the keys and notes of wishes."""
+        """The approvals for the files of a folder, by the keys and notes of requests."""
         if self._trusted is False:
             return {}
         if self._vouched is not None:
@@ -85,14 +85,14 @@ class ProjectGate(TrustGate):
             self._vouched = notes
 
     def allows(self, wish: TrustRequest[Any]) -> bool:
-        """Whether this very wish was approved."""
+        """Whether exactly this request was approved."""
         if self._vouched is not None and self._trusted and self._is_from_part(wish):
             # A part of the project is found when work begins there.
             return self._vouched.setdefault(wish.key, wish.note) == wish.note
         return self.approved(wish.root).get(wish.key) == wish.note
 
     def approve(self, wishes: Iterable[TrustRequest[Any]]) -> None:
-        """Note the user's yes to more wishes of the folder."""
+        """Record the user's approval of further requests of the folder."""
         notes = {wish.key: wish.note for wish in wishes}
         if self._vouched is not None:
             self._vouched |= notes
@@ -100,7 +100,7 @@ class ProjectGate(TrustGate):
             self._record().approve(self.root, notes)
 
     def refusal(self, wish: TrustRequest[Any]) -> str | None:
-        """Why a wish is not granted, what changed and what to do; None if it is granted."""
+        """Why a request is not granted, what changed and what to do; None if it is granted."""
         if wish.is_empty or not wish.is_projects or self.allows(wish):
             return None
         earlier = self.approved(wish.root).get(wish.key)
@@ -108,8 +108,8 @@ class ProjectGate(TrustGate):
         command = f"`handaxe trust {quote(wish.root)}`"
         if earlier is None:
             return (
-                f"{wish.file}: nobody has approved what it wants to do: {wanted}. It does not "
-                f"count. If you trust the project, run {command}."
+                f"{wish.file}: this is not approved and does not count: {wanted}. If you trust the "
+                f"project, run {command}."
             )
         return (
             f"{wish.file}: what it wants to do has changed since the project was trusted, from "

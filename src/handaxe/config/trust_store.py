@@ -39,7 +39,7 @@ class TrustedFolder(msgspec.Struct, frozen=True):
 class _Record(msgspec.Struct, frozen=True):
     folders: dict[str, TrustedFolder] = {}
     approved: dict[str, dict[str, str]] = {}
-    """By folder: what its files may do, each by the key and the note of the wish."""
+    """By folder: the approvals for its files, each by the key and the note of the request."""
     imports: dict[str, tuple[str, ...]] = {}
     """By folder: files outside it that its instructions may bring in, after their digests."""
     rules: dict[str, dict[str, float]] = {}
@@ -63,7 +63,7 @@ class TrustRecord:
         return os.path.realpath(self._home / FILE_NAME)
 
     def find(self, folder: str) -> TrustedFolder | None:
-        """What was said about this very folder, or about the checkout a worktree of ours is of.
+        """The decision about exactly this folder, or about the checkout of an agent's worktree.
 
         A folder above or below does not count.
         """
@@ -126,9 +126,9 @@ class TrustRecord:
     def note_rules(
         self, file: str, rules: Iterable[str], definitions: Iterable[ToolDefinition] = ()
     ) -> None:
-        """The user allowed these just now, and they stand in a settings file.
+        """The user allowed these just now, and they are in a settings file.
 
-        Those for servers' tools hold for the definitions, and for those they were given for before.
+        Rules for servers' tools hold for these definitions and the earlier approved ones.
         """
         record, version = self._read()
         rules, seen = tuple(rules), tuple(definitions)

@@ -18,7 +18,7 @@ def resolve_working_directories(
     """The real working directories, and the names they were given by where those differ.
 
     Raises:
-        SetupError: one is no directory, or lies in the data directory, `data` or the user's own.
+        SetupError: one is not a directory, or lies in the data directory, `data` or the user's own.
     """
     own = os.path.realpath(find_data_home(data))
     roots: list[str] = []
@@ -40,7 +40,7 @@ def resolve_working_directories(
 
 
 def resolve_project(given: str, *, may_be_gone: bool = False) -> str:
-    """The real path of a project's directory that somebody named."""
+    """The real path of a named directory of a project."""
     spelled, real = _resolve_directory(given)
     if not Path(real).is_dir() and not (may_be_gone and not Path(real).exists()):
         raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
@@ -71,7 +71,7 @@ def list_directories(given: object) -> tuple[str | os.PathLike[str], ...]:
         return (cast("str | os.PathLike[str]", given),)
     if isinstance(given, Iterable) and not isinstance(given, bytes | Mapping):
         return tuple(cast("Iterable[str | os.PathLike[str]]", given))
-    raise SetupError(f"`add_dirs` takes directories; {given!r} is none.")
+    raise SetupError(f"`add_dirs` takes directories, not {given!r}.")
 
 
 def _parse_file_url(given: str | os.PathLike[str]) -> str | None:
