@@ -303,3 +303,21 @@ async def test_damage_behind_the_calls_that_go_stays_to_be_told(project, tmp_pat
     async with Session(project, home=home, session_id="S") as session:
         assert (await session.undo()).code == "undo.damaged"
         assert [told for told in session.warnings if "journal.jsonl: the line is not" in told]
+
+
+async def test_a_redo_is_not_taken_back_when_the_undo_before_it_was_pruned(project, tmp_path):
+    home = tmp_path / "home"
+    async with Session(project, permission_mode="acceptEdits", home=home) as session:
+        await session.call("Write", file_path="a", content="one\n")
+        await session.undo()
+        assert (await session.redo()).ok
+        session_id = session.id
+    for budget in range(6_000, -1, -250):
+        prune(home, max_bytes=budget, retention_days=30)
+        async with Session(
+            project, permission_mode="acceptEdits", home=home, session_id=session_id
+        ) as session:
+            flags = [(call.tool, call.pruned) for call in session.history()]
+            result = await session.redo()
+        assert not result.ok, (budget, flags)
+        assert (project / "a").read_text() == "one\n"

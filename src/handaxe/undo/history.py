@@ -216,7 +216,7 @@ class JournalHistory(ChangeHistory):
     def _choose(self, entries: Sequence[CallEntry], wanted: UndoRequest) -> list[CallEntry]:
         damaged = [damage.sentence for damage in self._journal.damages]
         try:
-            targets = select_entries(entries, wanted)
+            targets = select_entries(entries, wanted, self._list_pruned_undos(wanted))
         except UnknownCall as unknown:
             for call in read_pruned_calls(self._journal.directory):
                 if call.call_id == wanted.call_id:
@@ -235,6 +235,11 @@ class JournalHistory(ChangeHistory):
         if wanted.call_id is None and self._journal.find_hiding(last + 1):
             raise DamagedRecord(damaged, targets[-1].call_id, targets[-1].tool)
         return targets
+
+    def _list_pruned_undos(self, wanted: UndoRequest) -> set[str]:
+        """The ids of undos that were pruned; only a redo needs them."""
+        calls = read_pruned_calls(self._journal.directory) if wanted.redo else ()
+        return {call.call_id for call in calls if call.tool == "Undo"}
 
     def _prepare(self, step: UndoStep, opened: contextlib.ExitStack) -> PendingStep:
         """Read the path and open the content, before anything changes."""

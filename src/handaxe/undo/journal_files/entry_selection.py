@@ -1,6 +1,6 @@
 """Select the calls of a journal that an undo or a redo applies to."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from handaxe.contract.faults.undo import NothingToUndo, UnknownCall
 from handaxe.contract.ports.undo import UndoRequest
@@ -30,8 +30,12 @@ def is_broken_off(entries: Sequence[CallEntry], targets: Sequence[CallEntry]) ->
     return bool(undoing) and not undoing[-1].is_complete
 
 
-def select_entries(entries: Sequence[CallEntry], wanted: UndoRequest) -> list[CallEntry]:
+def select_entries(
+    entries: Sequence[CallEntry], wanted: UndoRequest, pruned_undos: Collection[str] = ()
+) -> list[CallEntry]:
     """The calls to undo, oldest first.
+
+    `pruned_undos`: the ids of undos whose records are gone; taking one back was a redo.
 
     Raises:
         NothingToUndo: there are no changes left.
@@ -47,7 +51,9 @@ def select_entries(entries: Sequence[CallEntry], wanted: UndoRequest) -> list[Ca
     undoes = {entry.call_id: entry.undoes for entry in entries}
     for at, entry in reversed(list(enumerate(changes))):
         is_undo = bool(entry.undoes)
-        is_redo = is_undo and all(undoes.get(call_id) for call_id in entry.undoes)
+        is_redo = is_undo and all(
+            undoes.get(call_id) or call_id in pruned_undos for call_id in entry.undoes
+        )
         fits = is_undo and not is_redo if wanted.redo else not is_undo
         left_alone = _find_left_alone(entry, entries) if entry.call_id in gone else None
         if fits and _is_meant(entry, wanted, left_alone):
