@@ -34,7 +34,7 @@ async def test_more_than_the_cap_says_how_many_and_how_to_narrow(session, projec
 
     assert len(result.data["filenames"]) == 100
     assert (result.data["totalMatches"], result.data["truncated"]) == (120, True)
-    note = "Showing files 1-100 of 120, the newest first. To go on: offset=100"
+    note = "Showing files 1-100 of 120, the newest first. To continue: offset=100"
     assert note in result.text
 
 
@@ -53,7 +53,7 @@ async def test_pages_put_together_are_the_whole_list(session, project, limit):
         listed += page.data["filenames"]
         offset += page.data["numFiles"]
         assert page.data["totalMatches"] == 10
-        assert page.data["truncated"] == (f"To go on: offset={offset}" in page.text)
+        assert page.data["truncated"] == (f"To continue: offset={offset}" in page.text)
         assert page.data.get("appliedLimit", limit) == limit
         assert "appliedOffset" not in page.data or page.data["appliedOffset"] < offset
         if not page.data["truncated"]:

@@ -98,7 +98,7 @@ async def test_a_cut_page_says_how_to_go_on(session, project):
     second = await session.call("Grep", pattern="foo", output_mode="content", offset=250)
     past = await session.call("Grep", pattern="foo", output_mode="content", offset=300)
 
-    assert "[Showing lines 1-250. To go on: offset=250]" in first.text
+    assert "[Showing lines 1-250. To continue: offset=250]" in first.text
     assert (first.data["numLines"], first.data["truncated"]) == (250, True)
     assert (second.data["numLines"], second.data["truncated"]) == (50, False)
     assert past.text.startswith("No entries at this offset")

@@ -194,10 +194,10 @@ def _build_result(
     notes = list(notes)
     if is_cut:
         shown = f"Showing files {args.offset + 1:,}-{last:,} of {found.total:,}{so_far}"
-        notes.append(f"{shown}, the newest first. To go on: offset={last}")
+        notes.append(f"{shown}, the newest first. To continue: offset={last}")
     elif not page and found.total:
         there_are = f"{format_count(found.total, 'file')} fit{so_far and ' so far'}"
-        notes.append(f"Only {there_are}: offset={args.offset} is behind the last one.")
+        notes.append(f"Only {there_are}: offset={args.offset} is after the last one.")
     if not found.is_complete:
         notes.append(describe_timeout(timeout_s, found.unvisited, cwd))
     notes += _describe_left_out(found)
@@ -236,7 +236,7 @@ def _describe_left_out(found: NamesFound) -> list[str]:
         )
     if found.skipped.links:
         links = format_count(found.skipped.links, "link")
-        notes.append(f"{links} leading elsewhere not followed.")
+        notes.append(f"{links} to other places not followed.")
     if found.skipped.links_is_least and found.skipped.ignored is None:
         notes.append("Links were not listed: too many files are ignored. Try a path further down.")
     return notes + describe_skipped(found.skipped, verb="listed")

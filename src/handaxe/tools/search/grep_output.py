@@ -169,7 +169,7 @@ class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
         so_far = "" if found.is_complete else " found so far"
         of_all = f" of {total:,}{so_far}" if total is not None else ""
         last = self.offset + number
-        return f"Showing {things} {self.offset + 1}-{last}{of_all}. To go on: offset={last}"
+        return f"Showing {things} {self.offset + 1}-{last}{of_all}. To continue: offset={last}"
 
     def _explain_no_matches(self) -> list[str]:
         looks = self.found.elsewhere

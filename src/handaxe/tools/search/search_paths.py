@@ -158,7 +158,7 @@ def describe_timeout(timeout_s: float, unvisited: list[str], cwd: str) -> str:
         return f"{stopped} Narrow the search with path, glob or type."
     named = ", ".join(format_path(path, cwd) for path in unvisited[:MAX_NAMED])
     more = f" and {len(unvisited) - MAX_NAMED:,} more" if len(unvisited) > MAX_NAMED else ""
-    return f"{stopped} To go on, search these with path: {named}{more}."
+    return f"{stopped} To continue, search these with path: {named}{more}."
 
 
 def format_notes(notes: list[str]) -> str:
