@@ -48,25 +48,6 @@ _VERSION_CONTROL = frozenset(VERSION_CONTROL)
 _SPELLED_DOT = re.compile(r"(?:^|[/{,])\.")
 
 
-class _Listing(msgspec.Struct, kw_only=True):
-    """What the tree holds beside the files that fit."""
-
-    files: int = 0
-    """How many of its files fit."""
-    links: list[str] = []
-    has_all_links: bool = True
-    ignored: IgnoredEntries | None = IgnoredEntries([], [])
-    """None if unknown."""
-    unreadable: int = 0
-    unvisited: list[str] = []
-    """Directories to continue with after time ran out."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is unvisited."""
-        return not self.unvisited
-
-
 class NameSearch:
     """One search by name; paths are relative to the directory where every match lies."""
 
@@ -97,10 +78,11 @@ class NameSearch:
         self._base = ""
         """The beginning that a path needs before it is compared with the pattern."""
         self._links = 0
+        self._has_all_links = self._knows_ignored = True
 
     def search(self) -> NamesFound:
         """The files that fit, and how many others were skipped."""
-        unreadable = False
+        unreadable = 0
         if (start := self._find_start()) is not None:
             try:
                 with SearchPlace(
@@ -108,11 +90,10 @@ class NameSearch:
                 ) as place:
                     return self._search_below(place)
             except NotFound as missing:
-                unreadable = isinstance(missing.__cause__, PermissionError)
+                unreadable += isinstance(missing.__cause__, PermissionError)
             except ChangedMeanwhile:
                 self._links += 1
-        skipped = self._build_skipped(_Listing(unreadable=int(unreadable)))
-        return NamesFound(paths=[], total=0, skipped=skipped)
+        return NamesFound(paths=[], total=0, skipped=self._build_skipped(0, unreadable))
 
     def _find_start(self) -> str | None:
         """The directory where every match lies; None if nothing there may be listed."""
@@ -140,36 +121,39 @@ class NameSearch:
         scan = TreeScan(place, self._watch, self._screen.hides, enters=self._enters)
         query = TextQuery(pattern="", root=place.path, respect_ignore=self._respects_ignore)
         self._launch = RipgrepLauncher(self._program, query, place, self._watch, self._screen)
-        is_small = scan.scan(times=SCANNED)
-        if is_small or self._watch.is_over():
+        if scan.scan(times=SCANNED) or self._watch.is_over():
             self._take(scan.files)
-            listing = _Listing(
-                links=scan.links,
-                ignored=IgnoredEntries(scan.ignored_directories, scan.ignored_files),
-                unreadable=scan.unreadable,
-                unvisited=scan.list_waiting(),
-            )
+            unvisited = scan.list_waiting()
         else:
-            listing = self._list_with_ripgrep(scan)
-        listing.files = self._matched.total
-        self._take(listing.links, are_links=True)
-        missed, example, is_counted = self._count_missed(listing, time.monotonic() - began)
+            unvisited = self._list_with_ripgrep(scan)
+        files = self._matched.total
+        self._take(scan.links, are_links=True)
+        ignored = IgnoredEntries(scan.ignored_directories, self._fitting(scan.ignored_files))
+        missed, example, is_counted = 0, None, not unvisited
+        if self._respects_ignore and not unvisited:
+            budget_s = max(COUNT_IGNORED_S, time.monotonic() - began)
+            missed, example, is_counted = self._count_missed(ignored, files, budget_s)
         self._confirm_matched()
+        entries = len(ignored.directories) + len(ignored.files) if self._knows_ignored else None
+        skipped = self._build_skipped(entries, scan.unreadable)
         return NamesFound(
             paths=[entry.path for entry in self._matched.list_entries(place.prefix)],
             total=self._matched.total,
-            is_complete=listing.is_complete,
-            unvisited=listing.unvisited,
+            is_complete=not unvisited,
+            unvisited=unvisited,
             ignored_matches=missed,
             is_ignored_count_complete=is_counted,
             ignored_example=example,
-            skipped=self._build_skipped(listing),
+            skipped=msgspec.structs.replace(skipped, ignored_is_least=bool(unvisited)),
         )
 
-    def _list_with_ripgrep(self, scan: TreeScan) -> _Listing:
-        """Take the files that ripgrep lists, and what it says about the others.
+    def _list_with_ripgrep(self, scan: TreeScan) -> list[str]:
+        """Take the files that ripgrep lists, and put what it says about the others into the scan.
 
-        Where it has much to say about these, it lists the files once more and says nothing.
+        If that is too much, ripgrep lists the files once more without it.
+
+        Returns:
+            Directories to continue with after time ran out.
         """
         manner, key = RipgrepOptions(), ("files", self._place.path, self._respects_ignore)
         if (depth := self._pattern.max_depth) is not None:
@@ -191,17 +175,12 @@ class NameSearch:
             raise RipgrepFailed(outcome.format_complaints())
         is_complete = outcome.ending == "finished"
         ignored = find_ignored(outcome, self._place.fd) if launch.is_asked and is_complete else None
-        if ignored is not None:
-            directories = [path for path in ignored.directories if self._enters(path)]
-            ignored = IgnoredEntries(directories, ignored.files)
-        links = [os.fsdecode(path) for path in outcome.links]
-        return _Listing(
-            links=links,
-            has_all_links=False,
-            ignored=ignored,
-            unreadable=outcome.unreadable,
-            unvisited=[] if is_complete else scan.list_branches() or [self._place.path],
-        )
+        self._knows_ignored, self._has_all_links = ignored is not None, False
+        directories, scan.ignored_files = ignored or IgnoredEntries([], [])
+        scan.ignored_directories = [path for path in directories if self._enters(path)]
+        scan.links = [os.fsdecode(path) for path in outcome.links]
+        scan.unreadable = outcome.unreadable
+        return [] if is_complete else scan.list_branches() or [self._place.path]
 
     def _enters(self, path: str) -> bool:
         """Whether a directory may hold what fits."""
@@ -253,31 +232,30 @@ class NameSearch:
         hides = self._screen.hides
         return hides is not None and hides(path)
 
-    def _count_missed(self, listing: _Listing, budget_s: float) -> tuple[int, str | None, bool]:
+    def _count_missed(
+        self, ignored: IgnoredEntries, files: int, budget_s: float
+    ) -> tuple[int, str | None, bool]:
         """How many ignored files fit, one of them, and whether these are all.
 
-        Where ripgrep did not say which entries are ignored, all files are listed once more.
+        If ripgrep did not say which entries are ignored, all files are listed once more; `files`
+        is how many of them fit and are not ignored.
         """
-        ignored = listing.ignored
-        if not self._respects_ignore or not listing.is_complete:
-            return 0, None, listing.is_complete
-        missed, targets, are_all = list[str](), None, True
-        if ignored is not None:
-            missed = self._fitting(ignored.files)
+        missed, targets, are_all = list(ignored.files), None, True
+        if self._knows_ignored:
             directories, are_all = limit_targets(ignored.directories)
             targets = [f"./{path}" for path in directories]
-        if targets or ignored is None:
+        if targets != []:
 
             def take(paths: list[bytes]) -> bool:
                 missed.extend(self._fitting(self._decode(paths)))
                 return False
 
-            ends_at = self._watch.part(max(COUNT_IGNORED_S, budget_s))
+            ends_at = self._watch.part(budget_s)
             options = RipgrepOptions(with_ignored=True)
             outcome = self._launch.list_files(take, options, targets, ends_at)
             are_all = are_all and outcome.ending == "finished" and not outcome.lacked_threads
-        if ignored is None:
-            return max(0, len(missed) - listing.files), None, are_all
+        if not self._knows_ignored:
+            return max(0, len(missed) - files), None, are_all
         moving = self._unchanged.find_moving({_get_directory(path) for path in missed})
         sure = [
             path
@@ -299,17 +277,13 @@ class NameSearch:
     def _is_inside(self, path: bytes) -> bool:
         return is_beneath(self._place.fd, path)
 
-    def _build_skipped(self, listing: _Listing) -> SkippedFiles:
-        entries = None
-        if listing.ignored is not None:
-            entries = len(listing.ignored.directories) + len(self._fitting(listing.ignored.files))
+    def _build_skipped(self, ignored: int | None, unreadable: int) -> SkippedFiles:
         return SkippedFiles(
-            ignored=entries,
-            ignored_is_least=not listing.is_complete,
+            ignored=ignored,
             binary=0,
-            unreadable=listing.unreadable,
-            links=self._links if listing.has_all_links else self._links or None,
-            links_is_least=not listing.has_all_links,
+            unreadable=unreadable,
+            links=self._links if self._has_all_links else self._links or None,
+            links_is_least=not self._has_all_links,
             denied=self._screen.has_rules,
         )
 
