@@ -40,7 +40,7 @@ class ExclusionProbe:
         self.is_asked = True
         """Whether the next run lists what it skips."""
         if query.file_type is not None or (query.glob or "!")[0] != "!":
-            self.is_asked = survey.look_around() and survey.entries <= MAX_FILTERED
+            self.is_asked = survey.look_around() and survey.scan.entries <= MAX_FILTERED
         elif self._key in loud:
             self.is_asked = survey.look_around()
 

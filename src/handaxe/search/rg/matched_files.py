@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from handaxe.contract.ports.search import FileMatch, TextFound
@@ -20,29 +20,27 @@ SPARE = 20_000
 
 
 class MatchedFiles:
-    """Takes files in any order and keeps those that can be on the page."""
+    """Takes files in any order and keeps those that can be on the page.
+
+    `directories` counts all files by directory.
+    """
 
     def __init__(self, end: int | None) -> None:
         self._end = end
         self._rows: list[FileRow] = []
-        self._files: Counter[bytes] = Counter()
+        self.directories: Counter[bytes] = Counter()
         self._matches: Counter[bytes] = Counter()
         self.total = 0
 
     def add(self, rows: list[FileRow]) -> None:
         """Take some more files."""
         self.total += len(rows)
-        self._files.update([_get_directory(path) for _, path, _ in rows])
+        self.directories.update([_get_directory(path) for _, path, _ in rows])
         for _, path, count in rows if rows and rows[0][2] else ():
             self._matches[_get_directory(path)] += count
         self._rows += rows
         if self._end is not None and len(self._rows) > 2 * self._end + SPARE:
             self._rows = sorted(self._rows)[: self._end]
-
-    @property
-    def directories(self) -> Iterable[bytes]:
-        """The directories that hold the files."""
-        return self._files
 
     def correct(
         self,
@@ -62,7 +60,7 @@ class MatchedFiles:
         counts = search_again([path for _, path, _ in doubtful if path in unsure])
         self._rows = [row for row in self._rows if _get_directory(row[1]) not in moving]
         for directory in moving:
-            self.total -= self._files.pop(directory, 0)
+            self.total -= self.directories.pop(directory, 0)
             self._matches.pop(directory, None)
         self.add(
             [

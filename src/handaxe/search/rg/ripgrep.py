@@ -34,7 +34,6 @@ from handaxe.search.rg_arguments import RipgrepOptions
 from handaxe.search.rg_output import (
     CountStream,
     PathStream,
-    Take,
     make_path_key,
 )
 from handaxe.search.walk.ignored_survey import IgnoredSurvey
@@ -164,7 +163,9 @@ class Ripgrep:
         if end is None:
             return self._find_unsorted_lines(None) or self._find_sorted_lines()
         page = LinePage(self._query, self._screen)
-        ordered = self._begin_lines(page.take, _build_sorted_options(end))
+        ordered = self._survey_beside(
+            self._launch.open_lines(page.take, _build_sorted_options(end))
+        )
         try:
             if _is_filled_at_once(ordered, page, end):
                 return self._settled(ordered, page)
@@ -175,9 +176,6 @@ class Ripgrep:
             return found or self._settled(ordered, page)
         finally:
             ordered.end()
-
-    def _begin_lines(self, take: Take, manner: RipgrepOptions) -> RipgrepProcess:
-        return self._survey_beside(self._launch.open_lines(take, manner))
 
     def _survey_beside(self, run: RipgrepProcess) -> RipgrepProcess:
         """Scan the tree while ripgrep works, to limit the size of its messages."""
@@ -224,7 +222,7 @@ class Ripgrep:
         pile = UnorderedLines(end, self._screen)
         began = time.monotonic()
         manner = RipgrepOptions(max_per_file=None if end is None else end + 1)
-        run = self._begin_lines(pile.take, manner)
+        run = self._survey_beside(self._launch.open_lines(pile.take, manner))
         try:
             ending = run.go(has_enough=lambda: pile.is_overfull)
             if ending == "enough" and ordered is not None:

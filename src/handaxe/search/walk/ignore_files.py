@@ -33,10 +33,6 @@ class Ignores:
         files = {name: file for name, file in found if file is not None}
         return Ignores(((directory, files), *self._layers)) if files else self
 
-    def __bool__(self) -> bool:
-        """Whether there is any ignore file."""
-        return bool(self._layers)
-
     def is_ignored(self, path: str, *, is_dir: bool) -> bool:
         """Whether this entry is ignored, whatever applies to the directories above it."""
         for kind in NAMES:

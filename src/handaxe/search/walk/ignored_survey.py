@@ -35,27 +35,22 @@ class IgnoredSurvey:
         self._filter = _build_filter(query)
         enters = None if query.glob is None else self._filter.enters
         rescues = None if query.glob is None else self._filter.rescues
-        self._scan = TreeScan(place, watch, screen.hides, enters=enters, rescues=rescues)
+        self.scan = TreeScan(place, watch, screen.hides, enters=enters, rescues=rescues)
         self.is_small: bool | None = True if query.is_file else None
         """Whether the scan read the whole tree; None before it."""
 
     def look_around(self) -> bool:
         """Scan the tree, once; gives whether it is small."""
         if self.is_small is None:
-            self.is_small = self._scan.scan()
+            self.is_small = self.scan.scan()
         return self.is_small
-
-    @property
-    def entries(self) -> int:
-        """How many entries the scan found beside directories."""
-        return self._scan.entries
 
     def get_skipped(self) -> SkippedFiles:
         """What the search skips; of a large tree the least there is."""
         ignored, denied = self.find_ignored(), self._screen.has_rules
         entries, withheld = len(ignored.directories) + len(ignored.files), self._count_withheld()
         if self.is_small:
-            links = sum(not self._is_hidden(path) for path in self._scan.links)
+            links = sum(not self._is_hidden(path) for path in self.scan.links)
             return SkippedFiles(ignored=entries, links=links, denied=denied, withheld=withheld)
         return SkippedFiles(
             ignored=entries or None,
@@ -68,7 +63,7 @@ class IgnoredSurvey:
     def find_ignored(self) -> IgnoredEntries:
         """The ignored entries of the scan that the query is about."""
         return self.select_missed(
-            IgnoredEntries(self._scan.ignored_directories, self._scan.ignored_files)
+            IgnoredEntries(self.scan.ignored_directories, self.scan.ignored_files)
         )
 
     def select_missed(self, ignored: IgnoredEntries) -> IgnoredEntries:
@@ -85,7 +80,7 @@ class IgnoredSurvey:
 
     def list_branches(self) -> list[str]:
         """The directories right below the root: where to continue if time ran out."""
-        return [] if self._query.is_file else self._scan.list_branches()
+        return [] if self._query.is_file else self.scan.list_branches()
 
     def choose_targets(self, ignored: IgnoredEntries) -> tuple[list[str], bool]:
         """The ignored entries to search, and whether these are all of them."""
@@ -96,7 +91,7 @@ class IgnoredSurvey:
 
     def _count_withheld(self) -> int:
         """How many files the query asks for are left out because they may hold secrets."""
-        scan, wants = self._scan, self._filter.is_wanted_file
+        scan, wants = self.scan, self._filter.is_wanted_file
         return sum(
             is_env_file(path.rpartition("/")[2])
             and wants(path, is_ignored=is_ignored)

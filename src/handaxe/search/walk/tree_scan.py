@@ -83,14 +83,13 @@ class TreeScan:
         base = self._place.prefix
         if ignores is not None:
             ignores = ignores.enter(base + directory, {entry.name for entry in entries})
-        # Most projects have no ignore file above most of their directories.
-        asked, inside = ignores or None, list[str]()
+        inside: list[str] = []
         for entry in entries:
             name = entry.name
             if name in VERSION_CONTROL:
                 continue
             path, is_dir = directory + name, entry.is_dir(follow_symlinks=False)
-            is_ignored = asked is not None and asked.is_ignored(base + path, is_dir=is_dir)
+            is_ignored = ignores is not None and ignores.is_ignored(base + path, is_dir=is_dir)
             if is_dir:
                 if is_ignored and not (self._rescues is not None and self._rescues(path)):
                     if self._is_wanted_directory(path):
