@@ -175,7 +175,7 @@ async def test_with_unknown_rules_only_strict_modes_are_there(project, file, tmp
         assert session.permissions.mode == "default"
         with pytest.raises(SetupError, match="cannot be read"):
             session.set_mode(mode)
-    with pytest.raises(SetupError, match="Mend the file"):
+    with pytest.raises(SetupError, match="Fix the file"):
         Session(project, permission_mode=mode, **options)
     for allowed in ("default", "plan", "dontAsk"):
         async with Session(project, permission_mode=allowed, **options) as session:

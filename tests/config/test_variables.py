@@ -169,7 +169,7 @@ async def test_nothing_goes_on_in_the_background_where_that_is_switched_off(free
     async with free() as session:
         asked = await session.call("Bash", command="echo here", run_in_background=True)
         assert asked.data["stdout"] == "here"
-        assert "waited for" in " ".join(asked.notes)
+        assert "ran in the foreground" in " ".join(asked.notes)
         ended = await session.call("Bash", command="cat /dev/zero | tail -c 1", timeout=300)
         assert ended.code == "call.timed_out"
         watched = await session.call("Monitor", command="echo x", description="A watch")

@@ -142,7 +142,7 @@ OUTSIDE = ["database", "shop-db", "Todos", "todos ", "", "the mode", "\ud800", "
     ],
 )
 def test_state_that_is_not_the_sessions_is_refused_where_it_is_made(make, name):
-    with pytest.raises(ValueError, match=r"no state of the session.*Effects\.external\("):
+    with pytest.raises(ValueError, match=r"not a state of the session.*Effects\.external\("):
         make(name)
 
 
