@@ -38,7 +38,7 @@ STARTS = {
     "mcp": (["mcp"], "".join(json.dumps(line) + "\n" for line in _MCP)),
 }
 """Arguments of the program, and what it reads."""
-CALLS = ("empty", "nested", "Read", "Write", "Edit", "Grep", "Bash")
+CALLS = ("empty", "at once", "nested", "Read", "Write", "Edit", "Grep", "Bash")
 WARM_UP = 5
 
 
@@ -64,7 +64,7 @@ async def make_calls(case: str, calls: int, profile: cProfile.Profile | None) ->
         async def call(self, args: NothingArgs, ctx: ToolContext) -> ToolResult:
             return await ctx.call("Nothing")
 
-    given = {"tools": [Nothing, Around]} if case in {"empty", "nested"} else {}
+    given = {"tools": [Nothing, Around]} if case in {"empty", "at once", "nested"} else {}
     async with Session(permission_mode="bypassPermissions", **given) as session:
         number = 0
 
@@ -80,8 +80,11 @@ async def make_calls(case: str, calls: int, profile: cProfile.Profile | None) ->
             await once()
         if profile is not None:
             profile.enable()
-        for _ in range(calls):
-            await once()
+        if case == "at once":
+            await asyncio.gather(*(once() for _ in range(calls)))
+        else:
+            for _ in range(calls):
+                await once()
         if profile is not None:
             profile.disable()
 
@@ -89,8 +92,8 @@ async def make_calls(case: str, calls: int, profile: cProfile.Profile | None) ->
 def make_input(case: str, number: int) -> tuple[str, dict[str, object]]:
     """The tool and the input of the call of this number."""
     match case:
-        case "empty" | "nested":
-            return ("Nothing" if case == "empty" else "Around"), {}
+        case "empty" | "at once" | "nested":
+            return ("Around" if case == "nested" else "Nothing"), {}
         case "Read":
             return "Read", {"file_path": "a.txt"}
         case "Write":
