@@ -130,7 +130,7 @@ async def test_a_rule_that_hides_an_own_tool_is_no_slip_of_the_pen(project):
     [
         ("Agent", None, "It is offered where an agent runs"),
         ("Task", None, "It is offered where an agent runs"),
-        ("ListMcpResourcesTool", None, "It is on offer where a session has MCP servers."),
+        ("ListMcpResourcesTool", None, "It is offered where a session has MCP servers."),
         ("Grep", "simple", "The selection of tools (`--tools`, `--bare`, `tools=`) excludes it."),
         ("Gerp", None, "Did you mean 'Grep'?"),
     ],

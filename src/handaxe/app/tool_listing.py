@@ -61,7 +61,7 @@ def find_unavailable_tool(name: str) -> tuple[Tool[Any], str] | None:
     tool = find_builtin_tool(name)
     where = (_OFFERED_WHERE.get(port.__name__) for port in (tool.uses if tool else ()))
     sentence = next(filter(None, where), None)
-    return None if tool is None or sentence is None else (tool, f"It is on offer where {sentence}.")
+    return None if tool is None or sentence is None else (tool, f"It is offered where {sentence}.")
 
 
 def find_builtin_tool(name: str) -> Tool[Any] | None:

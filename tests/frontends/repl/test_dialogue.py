@@ -199,8 +199,8 @@ def test_the_commands_of_the_terminal(terminal, script, project, tmp_path):
         ("/undo", "undo"),
         ("/revew", "Did you mean /review"),
         ("/review b", "Reviewed."),
-        (f"/model scripted:{other}", "Talking to another."),
-        ("/model nobody/x", "There is no model"),
+        (f"/model scripted:{other}", "Model: another."),
+        ("/model nobody/x", "Unknown model"),
         ("/clear", "Started a new conversation."),
         ("/resume", "hello"),
     ):
