@@ -121,7 +121,7 @@ async def test_a_rule_that_hides_an_own_tool_is_no_slip_of_the_pen(project):
     async with Session(project, tools=[measure], deny=["measure", "mesure"]) as session:
         assert "measure" not in {known["name"] for known in session.tools()}
         (doubt,) = session.warnings
-    assert doubt.startswith("The deny rule 'mesure' names a tool that nobody knows")
+    assert doubt.startswith("The deny rule 'mesure' has no effect: there is no tool 'mesure'")
 
 
 @pytest.mark.proves("PL-2")

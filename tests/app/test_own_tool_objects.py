@@ -132,7 +132,7 @@ async def test_a_tool_whose_object_is_missing_is_not_offered_and_says_so(project
     [
         (5, "takes a list of objects, or objects by type; not 5"),
         ("text", "takes a list of objects"),
-        ([None], "takes objects; None is none"),
+        ([None], "takes objects; None is not one"),
         ([Database], "takes objects; <class"),
         ({"Database": Database()}, "'Database' is not a type"),
         ({Database: 5}, "5 is not a Database"),

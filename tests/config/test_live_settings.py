@@ -212,7 +212,7 @@ async def test_a_rule_that_names_no_tool_is_told_with_the_nearest_name(project, 
     async with Session(project) as session:
         malformed, unknown = session.warnings
     assert malformed == f"{own}:1: The deny rule 'Write(' does not end with its ')'."
-    assert unknown.startswith(f"{own}:1: The deny rule 'Raed(/x)' names a tool that nobody knows")
+    assert unknown.startswith(f"{own}:1: The deny rule 'Raed(/x)' has no effect: there is no tool")
     assert unknown.endswith("Did you mean 'Read'?")
 
 

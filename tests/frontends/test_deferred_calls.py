@@ -253,5 +253,5 @@ def test_a_yes_without_an_answer_is_none(project, script):
 
     model = script(plan, {"expect": "/work starts when you approve/", "text": "Refused."})
     assert run(words=("--model", model)) == "Refused.\n"
-    model = script(plan, {"expect": "/agreed to the plan/", "text": "Off we go."})
+    model = script(plan, {"expect": "/approved the plan/", "text": "Off we go."})
     assert run({"updatedInput": {"plan": "Do it."}}, words=("--model", model)) == "Off we go.\n"

@@ -18,7 +18,7 @@ KEYS = {
     "search.rg", "sandbox.enabled", "sandbox.means", "sandbox.bubblewrap", "sandbox.landlock",
     "sandbox.user_namespaces", "sandbox.overlay", "limits.cgroup", "limits.files", "limits.processes",
     "limits.inotify_watches", "disk.home", "disk.undo", "disk.undo_records", "disk.free", "disk.writable",
-    "mcp.servers", "encoding.file_names", "encoding.output", "encoding.commands",
+    "mcp.servers", "encoding.file_names", "encoding.output", "encoding.commands", "web.browser", "web.search",
 }  # fmt: skip
 
 
