@@ -66,7 +66,7 @@ def test_a_changed_input_is_what_runs(run, project):
         ("{}", "refused"),
         ("yes", "must answer with a JSON object"),
         ('["allow"]', "must answer with a JSON object"),
-        ('{"behavior": "allow", "updatedInput": "all"}', "is wrong"),
+        ('{"behavior": "allow", "updatedInput": "all"}', "Invalid answer"),
         ("fail", "failed: fail"),
     ],
 )
