@@ -1,9 +1,10 @@
 """A web server on loopback for tests: pages by path, and what was asked of it."""
 
 import http.server
+import socket
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 class Reply:
@@ -82,4 +83,22 @@ def serve_pages(host: str = "127.0.0.1", **pages: Reply | str) -> Generator[Page
     finally:
         server.shutdown()
         server.server_close()
+        thread.join()
+
+
+@contextmanager
+def answer_raw(answer: bytes) -> Generator[str]:
+    """A server that says these bytes to one request; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                client, _ = listener.accept()
+                with client:
+                    client.recv(65_536)
+                    client.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://localhost:{listener.getsockname()[1]}/"
         thread.join()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.web.page_server import Asked, PageServer, Reply, serve_pages
+from tests.web.page_server import Asked, PageServer, Reply, answer_raw, serve_pages
 
 from handaxe import Session
 
@@ -264,3 +264,72 @@ async def test_without_a_back_end_the_tool_says_how_to_set_one_up(project: Path)
         result = await session.call("WebSearch", query="python")
     assert result.code == "call.unknown_tool"
     assert "web.search" in result.text
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b',"results":[]}', {}),
+        (b'{"results":[{"title":"\xff","url":"https://a.example/"},"\xff"]}', {}),
+        (b'{"results":[]' + b" " * (5 << 20) + b"}", {}),
+        (b"\x1f\x8b\x08", {"content_encoding": "gzip"}),
+    ],
+)
+async def test_an_answer_that_cannot_be_read_is_a_fault_of_the_search(
+    project: Path, service: PageServer, body: bytes, headers: dict[str, str]
+):
+    service.pages["/search"] = Reply(body, type="application/json", **headers)
+    async with Session(
+        project, allow=["WebSearch"], settings=settings("searxng", service)
+    ) as session:
+        result = await session.call("WebSearch", query="python")
+    assert result.code == "web.search_failed"
+    assert "web.max_bytes" not in result.text
+
+
+async def test_an_answer_that_breaks_off_is_a_fault_of_the_search(project: Path):
+    with answer_raw(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{") as url:
+        wanted = {"web": {"search": "searxng", "search_url": url}}
+        async with Session(project, allow=["WebSearch"], settings=wanted) as session:
+            result = await session.call("WebSearch", query="python")
+    assert (result.code, "broke off" in result.text) == ("web.search_failed", True)
+
+
+@pytest.mark.parametrize("key", ["se\ncret", "secré t", "secret\u2014"])
+async def test_a_key_that_cannot_be_sent_is_not_shown(
+    project: Path, service: PageServer, monkeypatch, key: str
+):
+    monkeypatch.setenv("BRAVE_API_KEY", key)
+    async with Session(
+        project, allow=["WebSearch"], settings=settings("brave", service)
+    ) as session:
+        result = await session.call("WebSearch", query="python")
+    assert (result.code, "BRAVE_API_KEY" in result.text) == ("web.search_failed", True)
+    assert key not in result.text
+
+
+async def test_a_key_may_end_with_a_line_end(project: Path, service: PageServer, monkeypatch):
+    monkeypatch.setenv("BRAVE_API_KEY", "the-key\n")
+    answer(service, "brave", BRAVE)
+    async with Session(
+        project, allow=["WebSearch"], settings=settings("brave", service)
+    ) as session:
+        assert (await session.call("WebSearch", query="python")).ok
+    assert service.asked[-1].headers["x-subscription-token"] == "the-key"
+
+
+async def test_one_bad_result_does_not_hide_the_others(project: Path, service: PageServer):
+    rows = [
+        {"title": None, "url": "https://a.example/"},
+        {"title": "no address"},
+        {"title": "secret", "url": "https://user:pw@b.example/x#y"},
+        {"title": "dated", "url": "https://c.example/", "publishedDate": 2026},
+        "text",
+    ]
+    answer(service, "searxng", {"results": rows})
+    async with Session(
+        project, allow=["WebSearch"], settings=settings("searxng", service)
+    ) as session:
+        result = await session.call("WebSearch", query="python")
+    found = [hit["url"] for hit in result.data["results"][0]["content"]]
+    assert found == ["https://a.example/", "https://b.example/x", "https://c.example/"]

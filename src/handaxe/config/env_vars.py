@@ -67,7 +67,8 @@ def read_env_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     for name, (group, key) in _SWITCHES.items():
         if (is_on := _read_switch(environment, name)) is not None:
             found.setdefault(group, {})[key] = is_on
-    if milliseconds := _read_number(environment, _WEB_CACHE):
+    milliseconds = _read_number(environment, _WEB_CACHE)
+    if milliseconds or environment.get(_WEB_CACHE, "").strip() == "0":
         found.setdefault("web", {})["cache_s"] = milliseconds / 1000
     if _is_yes(environment, _AUTO_BACKGROUND):
         found.setdefault("agents", {})["auto_background_s"] = _AUTO_BACKGROUND_S

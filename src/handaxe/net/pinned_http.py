@@ -36,12 +36,10 @@ async def send_pinned(
     With a proxy the name is sent there, and `addresses` may be empty.
 
     Raises:
-        NotConnectedError: none answered, or the answer is not HTTP.
+        NotConnectedError: none answered, the answer is not HTTP, or it breaks off.
     """
     problem = "no address is left"
-    async with httpx2.AsyncHTTPTransport(
-        verify=tls, proxy=proxy, trust_env=False, retries=0
-    ) as transport:
+    async with _create_transport(proxy, tls) as transport:
         for place in [address.host] if proxy else addresses:
             request = make_request(
                 address, place, method=method, headers=headers, body=body, timeout_s=timeout_s
@@ -58,10 +56,27 @@ async def send_pinned(
                 if proxy is None:
                     _check_peer(response, addresses)
                 yield response
+            except (httpx2.TransportError, httpx2.StreamError) as error:
+                raise NotConnectedError(
+                    f"the answer broke off ({_describe_error(error)})"
+                ) from None
             finally:
                 await response.aclose()
             return
     raise NotConnectedError(problem)
+
+
+def _create_transport(proxy: str | None, tls: SSLContext) -> httpx2.AsyncHTTPTransport:
+    # The errors of the library may quote the password of the proxy.
+    unusable = NotConnectedError("the address of the proxy cannot be used")
+    try:
+        if proxy is not None and not 0 <= (httpx2.URL(proxy).port or 0) < 1 << 16:
+            raise unusable
+        return httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy, trust_env=False, retries=0)
+    except ImportError:
+        raise NotConnectedError("a SOCKS proxy needs: pip install 'httpx2[socks]'") from None
+    except (ValueError, httpx2.InvalidURL):
+        raise unusable from None
 
 
 def make_request(
@@ -109,4 +124,4 @@ def _check_peer(response: httpx2.Response, addresses: Sequence[str]) -> None:
 
 
 def _describe_error(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    return str(error).removesuffix(".") or type(error).__name__

@@ -34,8 +34,10 @@ async def look_up(host: str) -> list[str]:
             )
     except TimeoutError:
         raise NoAddressError(f"no answer within {LOOKUP_TIMEOUT_S:g} s") from None
-    except (OSError, UnicodeError) as error:
-        raise NoAddressError(getattr(error, "strerror", None) or str(error)) from None
+    except UnicodeError:
+        raise NoAddressError("the name is not valid") from None
+    except OSError as error:
+        raise NoAddressError(error.strerror or str(error)) from None
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 

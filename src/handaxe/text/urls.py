@@ -71,10 +71,24 @@ def is_local_name(host: str) -> bool:
 
 def list_spellings(host: str) -> tuple[str, ...]:
     """The host and its other names: `localhost` and the addresses of this machine are one host."""
-    if host == "localhost":
-        return host, *_LOOPBACK
-    is_this_machine = host in _LOOPBACK or re.fullmatch(r"127(?:\.\d+){3}", host) is not None
-    return (host, "localhost") if is_this_machine else (host,)
+    if host == "localhost" or host.endswith(".localhost"):
+        return host, "localhost", *_LOOPBACK
+    plain = _unwrap_address(host)
+    is_this_machine = plain in _LOOPBACK or re.fullmatch(r"127(?:\.\d+){3}", plain) is not None
+    return (host, plain, "localhost") if is_this_machine else (host, plain)
+
+
+def _unwrap_address(host: str) -> str:
+    """The IPv4 address that an IPv6 address only wraps; any other host as it is."""
+    if not host.startswith("[::ffff:"):
+        return host
+    import ipaddress
+
+    try:
+        wrapped = ipaddress.IPv6Address(host[1:-1]).ipv4_mapped
+    except ValueError:
+        return host
+    return host if wrapped is None else str(wrapped)
 
 
 def _normalize_host(host: str) -> str:

@@ -13,7 +13,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def parse_address(url: str, base: str | None = None) -> WebAddress:
-    """The address in its canonical form.
+    """The address in its canonical form; with a base, the place that the base redirects to.
 
     Raises:
         BadAddress: the text is not an address, or the page cannot be fetched.
@@ -23,20 +23,20 @@ def parse_address(url: str, base: str | None = None) -> WebAddress:
     except ImportError:
         raise WebNotInstalled from None
     if len(url) > MAX_CHARS:
-        raise BadAddress(url, f"it has more than {MAX_CHARS:,} characters")
+        raise BadAddress(url, f"it has more than {MAX_CHARS:,} characters", redirected_from=base)
     try:
         found = ada_url.URL(url, base)
     except ValueError:
-        raise BadAddress(url, "it cannot be read") from None
+        raise BadAddress(url, "it cannot be read", redirected_from=base) from None
     scheme = found.protocol.removesuffix(":")
     if scheme not in _PORTS:
-        raise BadAddress(url, f"its scheme is {scheme!r}")
+        raise BadAddress(url, f"its scheme is {scheme!r}", redirected_from=base)
     host = found.hostname.removesuffix(".")
     if not host or host.endswith(".") or not re.fullmatch(r"[\x21-\x7e]+", host):
-        raise BadAddress(url, "it names no host")
+        raise BadAddress(url, "it names no host", redirected_from=base)
     port = int(found.port) if found.port else _PORTS[scheme]
     if port == 0:
-        raise BadAddress(url, "its port is 0")
+        raise BadAddress(url, "its port is 0", redirected_from=base)
     shown_port = "" if port == _PORTS[scheme] else f":{port}"
     target = f"{found.pathname}{found.search}"
     return WebAddress(

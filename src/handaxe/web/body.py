@@ -1,5 +1,6 @@
 """Read the body of an answer: decompressed within a limit, and its type."""
 
+import codecs
 import re
 import zlib
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ from handaxe.contract.faults.web import PageTooLarge, WrongType
 ACCEPTED_ENCODINGS = "gzip, identity"
 _GZIP = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 1 << 18
+_MEMBER_START = b"\x1f"
 _META_CHARSET = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE
 )
@@ -25,6 +27,24 @@ _TEXT_TYPES = {
     "application/yaml",
 }
 HTML_TYPES = {"application/xhtml+xml", "text/html"}
+_MEDIA_TYPE = re.compile(r"[a-z0-9][\w!#$&^.+-]{0,99}/[a-z0-9][\w!#$&^.+-]{0,99}", re.ASCII)
+_CODECS_OF_PAGES = re.compile(
+    r"utf-(?:8|16|32).*|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|gb\w+|big5\w*|euc_\w+"
+    r"|iso2022_\w+|shift_jis\w*|tis-620|ascii"
+)
+"""Python has codecs besides: some take hours for a page, some fail, some run escapes."""
+_AS_BROWSERS_READ = {
+    "ascii": "cp1252",
+    "big5": "big5hkscs",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "tis-620": "cp874",
+}
+"""Encodings that browsers read as a larger one."""
 
 
 async def read_body(
@@ -39,33 +59,55 @@ async def read_body(
     name = encoding.strip().lower()
     if name not in ("", "identity", "gzip", "x-gzip"):
         raise WrongType(url, f"came with the encoding {name!r}, which was not asked for")
-    unpacker = zlib.decompressobj(_GZIP)
-    is_packed = "gzip" in name
+    unpacker = _Unpacker() if "gzip" in name else None
     body = bytearray()
+    received = 0
     async for piece in pieces:
+        received += len(piece)
         rest = piece
         while rest:
             part, rest = rest, b""
-            if is_packed:
-                # Bounded, so that no piece unfolds to more than fits.
+            if unpacker is not None:
                 try:
-                    part = unpacker.decompress(part, _PIECE_BYTES)
+                    part, rest = unpacker.unpack(part)
                 except zlib.error as error:
                     raise WrongType(url, f"has damaged gzip content ({error})") from None
-                rest = unpacker.unconsumed_tail
             body += part
-            if len(body) > limit_bytes:
+            if max(len(body), received) > limit_bytes:
                 raise PageTooLarge(url, limit_bytes)
-    if is_packed and body and not unpacker.eof:
+    if unpacker is not None and body and not unpacker.is_complete:
         raise WrongType(url, "ended in the middle of its compressed content")
     return bytes(body)
 
 
+class _Unpacker:
+    """Unpacks gzip piece by piece: one member or several, and without what follows the last."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last member has ended."""
+        return self._member.eof
+
+    def unpack(self, packed: bytes) -> tuple[bytes, bytes]:
+        """A part of the content, bounded in its size, and what is still packed."""
+        if self._member.eof:
+            if not packed.startswith(_MEMBER_START):
+                return b"", b""
+            self._member = zlib.decompressobj(_GZIP)
+        content = self._member.decompress(packed, _PIECE_BYTES)
+        return content, self._member.unused_data or self._member.unconsumed_tail
+
+
 def split_content_type(value: str) -> tuple[str, str]:
-    """The media type and the charset that a header names, in lower case."""
-    media_type, _, parameters = value.partition(";")
-    found = re.search(r"charset\s*=\s*\"?([\w.:-]+)", parameters, re.IGNORECASE)
-    return media_type.strip().lower(), found[1].lower() if found else ""
+    """The media type and the charset that a header names, in lower case; empty if invalid."""
+    named, _, parameters = value.partition(";")
+    media_type = named.strip().lower()
+    found = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", parameters, re.IGNORECASE)
+    is_valid = _MEDIA_TYPE.fullmatch(media_type) is not None
+    return media_type if is_valid else "", found[1].lower() if found else ""
 
 
 def detect_media_type(named: str, body: bytes) -> str:
@@ -102,19 +144,26 @@ def decode_text(body: bytes, charset: str, *, is_html: bool) -> str:
     ):
         if body.startswith(mark):
             return body.decode(name, "replace")
-    named = [charset]
-    if is_html and (found := _META_CHARSET.search(body[:4096])):
-        named.append(found[1].decode("ascii").lower())
-    for name in filter(None, named):
-        try:
-            return body.decode(_ALIASES.get(name, name), "replace")
-        except LookupError:
-            continue
+    codec = _find_codec(charset)
+    if codec is None and is_html and (found := _META_CHARSET.search(body[:4096])):
+        codec = _find_codec(found[1].decode("ascii"))
+        if codec is not None and codec.startswith("utf-16"):
+            # A page whose tags can be read like this is in no wide encoding.
+            codec = None
+    if codec is not None:
+        return body.decode(codec, "replace")
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
         return body.decode("cp1252", "replace")
 
 
-_ALIASES = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "x-sjis": "shift_jis"}
-"""Names that browsers read as another encoding."""
+def _find_codec(label: str) -> str | None:
+    """The codec for a name of an encoding; None if no page can be in it."""
+    try:
+        name = codecs.lookup(label.removeprefix("x-")).name
+    except (LookupError, UnicodeError):
+        return None
+    if _CODECS_OF_PAGES.fullmatch(name) is None:
+        return None
+    return _AS_BROWSERS_READ.get(name, name)

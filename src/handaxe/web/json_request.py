@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.faults.web import PageTooLarge
 from handaxe.net.proxy import find_proxy
 from handaxe.net.resolver import NoAddressError, look_up
 from handaxe.text.ip_addresses import classify_address
@@ -65,16 +66,14 @@ async def request_json(
                 timeout_s=timeout_s,
             ) as response:
                 encoding = response.headers.get("content-encoding", "")
-                raw = await read_body(
-                    f"{address.scheme}://{address.host}",
-                    encoding,
-                    response.aiter_raw(),
-                    MAX_ANSWER_BYTES,
-                )
+                where = f"{address.scheme}://{address.host}"
+                raw = await read_body(where, encoding, response.aiter_raw(), MAX_ANSWER_BYTES)
                 status = response.status_code
     except TimeoutError:
         raise RequestFailed(f"no answer within {timeout_s:g} s") from None
-    except (NotConnectedError, NoAddressError, ToolFault) as error:
+    except PageTooLarge:
+        raise RequestFailed(f"its answer has more than {MAX_ANSWER_BYTES:,} bytes") from None
+    except (NotConnectedError, NoAddressError, SetupError, ToolFault) as error:
         raise RequestFailed(str(error).removesuffix(".")) from None
     if not 200 <= status < 300:
         said = " ".join(raw.decode("utf-8", "replace").split())[:_SHOWN_CHARS]

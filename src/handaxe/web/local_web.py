@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from handaxe.config.settings import WebOptions
+from handaxe.contract.faults import SetupError
 from handaxe.contract.faults.web import NoConnection, NoSuchHost, RefusedAddress, WebTimeout
 from handaxe.contract.ports.web import FetchedPage, NearAddress, PageText, Web, WebAddress
 from handaxe.net.proxy import find_proxy
@@ -20,6 +21,7 @@ from handaxe.net.resolver import (
     is_localhost,
     look_up,
 )
+from handaxe.text.framing import quote_line
 from handaxe.text.ip_addresses import classify_address, read_address
 from handaxe.version import __version__
 from handaxe.web.address import convert_to_https, parse_address
@@ -213,7 +215,7 @@ class LocalWeb(Web):
                 timeout_s=options.timeout_s,
             ) as response:
                 return await self._read(response, address, pinned.proxy, options.max_bytes)
-        except NotConnectedError as error:
+        except (NotConnectedError, SetupError) as error:
             raise NoConnection(
                 address.host, str(error), proxy=_hide_password(pinned.proxy)
             ) from None
@@ -221,10 +223,8 @@ class LocalWeb(Web):
     async def _read(
         self, response: "httpx2.Response", address: WebAddress, proxy: str | None, limit_bytes: int
     ) -> FetchedPage:
-        import httpx2
-
-        from handaxe.net.pinned_http import NotConnectedError
         from handaxe.web.body import detect_media_type, read_body, split_content_type
+        from handaxe.web.markdown import clean_line
 
         headers = response.headers
         location = headers.get("location", "")
@@ -232,16 +232,15 @@ class LocalWeb(Web):
         body = b""
         if not is_redirect:
             encoding = headers.get("content-encoding", "")
-            try:
-                body = await read_body(address.url, encoding, response.aiter_raw(), limit_bytes)
-            except (httpx2.TransportError, httpx2.StreamError) as error:
-                raise NotConnectedError(f"the answer broke off ({error})") from None
+            body = await read_body(address.url, encoding, response.aiter_raw(), limit_bytes)
         media_type, charset = split_content_type(headers.get("content-type", ""))
         is_challenge = "challenge" in headers.get("cf-mitigated", "")
         return FetchedPage(
             url=address.url,
             status=response.status_code,
-            reason="challenge" if is_challenge else response.reason_phrase,
+            reason="challenge"
+            if is_challenge
+            else quote_line(clean_line(response.reason_phrase, 100)),
             media_type=detect_media_type(media_type, body),
             charset=charset,
             body=body,

@@ -2,6 +2,8 @@
 
 import re
 
+import msgspec
+
 from handaxe.contract.faults.web import WrongType
 from handaxe.contract.ports.web import FetchedPage, PageText
 from handaxe.process.bounded_child import run_bounded_child
@@ -17,6 +19,7 @@ _CONTROLS = re.compile(
 )
 _HEADING = re.compile(r"(#{1,6}) +(.+?)(?: +#+)?\s*")
 _MAX_HEADINGS = 400
+_LONG_LINE_CHARS = 2_000
 
 
 async def convert_page(page: FetchedPage) -> PageText | None:
@@ -29,21 +32,38 @@ async def convert_page(page: FetchedPage) -> PageText | None:
         title, text = await _convert_html(page)
     elif is_text_type(page.media_type):
         title, text = "", decode_text(page.body, page.charset, is_html=False)
+        if "json" in page.media_type and len(text) > _LONG_LINE_CHARS:
+            text = _break_lines(text)
     else:
         return None
     text = clean_text(text)
     has_headings = page.media_type in HTML_TYPES or "markdown" in page.media_type
     return PageText(
-        title=" ".join(clean_text(title).split())[:300],
+        title=clean_line(title, 300),
         text=text,
         outline=_find_headings(text) if has_headings else (),
     )
+
+
+def _break_lines(text: str) -> str:
+    """JSON with a line for each value, where a line is so long that Read would cut it."""
+    if max(map(len, text.split("\n"))) <= _LONG_LINE_CHARS:
+        return text
+    try:
+        return msgspec.json.format(text, indent=2)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text
 
 
 def clean_text(text: str) -> str:
     """Without control characters and those that only models see; lines end in one way."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", escape_surrogates(text)).strip("\n")
+
+
+def clean_line(text: str, limit: int) -> str:
+    """The text cleaned, in one line of limited length."""
+    return " ".join(clean_text(text).split())[:limit]
 
 
 async def _convert_html(page: FetchedPage) -> tuple[str, str]:

@@ -1,30 +1,59 @@
 """HTML to Markdown; a child process does it for large pages, since the library holds its thread."""
 
 import re
+from contextlib import suppress
 from html import unescape
 from html.parser import HTMLParser
+from urllib.parse import urljoin
 
+from handaxe.contract.faults.web import WebNotInstalled
 from handaxe.web.body import decode_text
 
 _HIDDEN = ("script", "style", "noscript", "template")
 _TITLE = re.compile(r"<title[^>]{0,200}>(.{0,2000}?)</title", re.IGNORECASE | re.DOTALL)
+_META = re.compile(r"<meta\b([^>]{0,3000})>", re.IGNORECASE)
+_REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh\b", re.IGNORECASE)
+_REFRESH_TARGET = re.compile(r"[;,\s]\s*url\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
+_HEAD_CHARS = 20_000
 
 
 def convert_html(html: str, url: str) -> tuple[str, str]:
     """Title and Markdown of a page."""
-    from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
-
+    try:
+        from html_to_markdown import (
+            ConversionError,
+            ConversionOptions,
+            PreprocessingOptions,
+            convert,
+        )
+    except ImportError:
+        raise WebNotInstalled from None
     options = ConversionOptions(
         base_url=url,
         extract_metadata=False,
         preprocessing=PreprocessingOptions(enabled=False),
         strip_tags=list(_HIDDEN),
     )
+    html = html.replace("\0", "")
     found = _TITLE.search(html)
-    done = convert(html, options)
-    is_whole = not any("depth_limit" in str(warning.kind) for warning in done.warnings)
-    text = done.content or "" if is_whole else _extract_text(html)
-    return unescape(found[1]) if found else "", text
+    try:
+        done = convert(html, options)
+        is_whole = not any("depth_limit" in str(warning.kind) for warning in done.warnings)
+        text = done.content or "" if is_whole else _extract_text(html)
+    except ConversionError:
+        text = _extract_text(html)
+    return unescape(found[1]) if found else "", f"{_describe_refresh(html, url)}{text}"
+
+
+def _describe_refresh(html: str, url: str) -> str:
+    """A line for a page that sends browsers to another; Markdown has no other place for it."""
+    for tag in _META.findall(html, 0, _HEAD_CHARS):
+        target = _REFRESH_TARGET.search(tag)
+        if target is None or _REFRESH.search(tag) is None:
+            continue
+        with suppress(ValueError):
+            return f"[The page sends browsers on to {urljoin(url, unescape(target[1]))}]\n\n"
+    return ""
 
 
 class _TextExtractor(HTMLParser):
@@ -48,7 +77,8 @@ class _TextExtractor(HTMLParser):
 
 def _extract_text(html: str) -> str:
     extractor = _TextExtractor()
-    extractor.feed(html)
+    # The parser fails at a marked section that it does not know; like this it is a comment.
+    extractor.feed(html.replace("<![", "<! ["))
     extractor.close()
     return "\n".join(extractor.pieces)
 

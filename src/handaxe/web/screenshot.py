@@ -55,9 +55,14 @@ async def draw_page(
         return None
     # `*` allows no private address; the page's own host was allowed by its name.
     proxy = FilteringProxy(("*", host), denied)
-    server = await asyncio.start_server(
-        lambda reader, writer: _serve(proxy, reader, writer), "127.0.0.1", 0
-    )
+    tasks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(_serve(proxy, reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
         with tempfile.TemporaryDirectory(prefix="handaxe-page-") as folder:
             picture = Path(folder, "page.png")
@@ -79,6 +84,9 @@ async def draw_page(
             return await run_in_thread(lambda: _read_picture(picture))
     finally:
         server.close()
+        for task in tasks:
+            # A server that never ends its answer would keep the connection.
+            task.cancel()
         await asyncio.to_thread(proxy.close)
 
 
@@ -111,7 +119,7 @@ async def _run_browser(argv: list[str], folder: str, timeout_s: float) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=folder,
-        env=tag_environment(clean_environment(os.environ, {"HOME": folder})),
+        env=tag_environment(clean_environment(os.environ, {"HOME": folder, "TMPDIR": folder})),
         start_new_session=True,
     )
     WORKERS.keep_watch()

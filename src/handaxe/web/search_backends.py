@@ -1,6 +1,7 @@
 """The back ends of WebSearch: each turns a query into hits, in the format its service documents."""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ _KEYS = {
     "tavily": ("TAVILY_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
 }
+_DATES = ("date", "publishedDate", "published_date", "page_age")
 
 
 def list_key_variables(backend: str) -> tuple[str, ...]:
@@ -42,9 +44,18 @@ def find_setup_problem(options: WebOptions, env: Mapping[str, str] = os.environ)
     if backend == "mcp" and not options.search_tool:
         return "Set `web.search_tool` to the MCP tool that searches, such as mcp__search__web."
     names = list_key_variables(backend)
-    if names and not any(env.get(name) for name in names):
+    key = _read_key(backend, env)
+    if names and not key:
         return f"Set the variable {' or '.join(names)} to your key."
+    if not re.fullmatch(r"[\x21-\x7e]*", key):
+        return f"The variable {' or '.join(names)} holds characters that no key has: set it again."
     return None
+
+
+def _read_key(backend: str, env: Mapping[str, str]) -> str:
+    return next(
+        filter(None, (env.get(name, "").strip() for name in list_key_variables(backend))), ""
+    )
 
 
 class HttpSearcher(WebSearcher):
@@ -78,7 +89,7 @@ class HttpSearcher(WebSearcher):
             raise SearchFailed(self.name, str(failed)) from None
         try:
             return read(answer)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise SearchFailed(self.name, f"its answer has an unknown form ({error})") from None
 
     def _build(
@@ -88,7 +99,7 @@ class HttpSearcher(WebSearcher):
 
         options = self._options()
         backend, base = self.name, (options.search_url or "").rstrip("/")
-        key = next(filter(None, map(self._env.get, list_key_variables(backend))), "")
+        key = _read_key(backend, self._env)
         limited = _add_domains(query, allowed, blocked)
         if backend == "searxng":
             words = urlencode({"q": limited, "format": "json"})
@@ -119,30 +130,8 @@ class HttpSearcher(WebSearcher):
         return "POST", f"{base}/v1/messages", headers, body, read_anthropic
 
 
-class _Row(msgspec.Struct):
-    """One page, in the words of any of these services."""
-
-    url: str
-    title: str = ""
-    type: str = ""
-    content: str | None = None
-    description: str | None = None
-    published: str | None = msgspec.field(default=None, name="publishedDate")
-    published_date: str | None = None
-    page_age: str | None = None
-
-    def to_hit(self) -> SearchHit:
-        """The page as every back end gives it."""
-        return make_hit(
-            self.title,
-            self.url,
-            self.content or self.description,
-            self.published or self.published_date or self.page_age,
-        )
-
-
 class _Results(msgspec.Struct):
-    results: list[_Row]
+    results: list[Any]
 
 
 class _BraveAnswer(msgspec.Struct):
@@ -155,7 +144,7 @@ class _SearchError(msgspec.Struct):
 
 class _Block(msgspec.Struct):
     type: str
-    content: list[_Row] | _SearchError | None = None
+    content: list[Any] | _SearchError | str | None = None
 
 
 class _Message(msgspec.Struct):
@@ -164,13 +153,13 @@ class _Message(msgspec.Struct):
 
 def read_results(answer: bytes) -> list[SearchHit]:
     """`results` of SearXNG and Tavily."""
-    return [row.to_hit() for row in msgspec.json.decode(answer, type=_Results).results]
+    return read_any(msgspec.json.decode(answer, type=_Results).results)
 
 
 def read_brave(answer: bytes) -> list[SearchHit]:
     """`web.results` of Brave; there is no `web` where nothing was found."""
     found = msgspec.json.decode(answer, type=_BraveAnswer).web
-    return [row.to_hit() for row in found.results] if found is not None else []
+    return read_any(found.results) if found is not None else []
 
 
 def read_anthropic(answer: bytes) -> list[SearchHit]:
@@ -181,7 +170,7 @@ def read_anthropic(answer: bytes) -> list[SearchHit]:
             continue
         if isinstance(block.content, _SearchError):
             raise SearchFailed("anthropic", block.content.error_code)
-        hits += [row.to_hit() for row in block.content or [] if row.type == "web_search_result"]
+        hits += read_any(block.content if isinstance(block.content, list) else [])
     return hits
 
 
@@ -195,7 +184,7 @@ def read_any(answer: Any) -> list[SearchHit]:  # noqa: ANN401 - JSON of an MCP t
             url = one.get("url") or one.get("link") or one.get("href")
             if isinstance(url, str):
                 snippet = one.get("snippet") or one.get("description") or one.get("content")
-                date = one.get("date") or one.get("published_date") or one.get("page_age")
+                date = next(filter(None, map(one.get, _DATES)), "")
                 hits.append(make_hit(one.get("title") or url, url, snippet, date))
     return hits
 
@@ -229,7 +218,6 @@ def make_hit(title: object, url: object, snippet: object, date: object) -> Searc
 
 def _strip_tags(text: str) -> str:
     """Services mark the words of the query with tags."""
-    import re
     from html import unescape
 
     return unescape(re.sub(r"</?(?:strong|b|em|mark|span)\b[^>]*>", "", text))

@@ -8,9 +8,12 @@ class BadAddress(ToolFault):
 
     code = "web.bad_address"
 
-    def __init__(self, url: str, problem: str) -> None:
+    def __init__(self, url: str, problem: str, *, redirected_from: str | None = None) -> None:
         super().__init__(
-            f"{url[:200]!r} is not a usable address: {problem}. Give a complete http:// or "
+            f"{redirected_from} redirects to {url[:200]!r}, which cannot be fetched: {problem}. "
+            "Use another source."
+            if redirected_from
+            else f"{url[:200]!r} is not a usable address: {problem}. Give a complete http:// or "
             "https:// address."
         )
 

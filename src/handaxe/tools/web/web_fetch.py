@@ -19,6 +19,7 @@ from handaxe.contract.ports.web import FetchedPage, NearAddress, PageText, Web
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.web_sources import WebSources
+from handaxe.text.escape import format_count
 from handaxe.text.framing import frame, quote_line
 from handaxe.web.address import parse_address
 
@@ -132,7 +133,11 @@ class WebFetch(Tool[WebFetchArgs]):
         return f"WebFetch({quote_line(str(partial_input.get('url', '')))[:200]})"
 
     def show(self, args: WebFetchArgs, result: ToolResult) -> Display | None:
-        return (Text(_summarize(result.data)),) if result.ok else None
+        if not result.ok:
+            return None
+        data: WebFetchData = result.data
+        kept = f"\n{data['path']}" if "path" in data else ""
+        return Text(f"{_summarize(data)}{kept}", "muted"), Text(data["result"])
 
     def summary(self, args: WebFetchArgs, result: ToolResult) -> str:
         return _summarize(result.data) if result.ok else super().summary(args, result)
@@ -175,7 +180,8 @@ async def _show_text(
     shown, shown_lines = _cut(text.text)
     head = [f"{page.url}: {quote_line(text.title)}" if text.title else page.url]
     head.append(
-        f"HTTP {page.status}, {page.media_type}, {len(page.body):,} bytes, {lines:,} lines of text."
+        f"HTTP {page.status}, {page.media_type}, {len(page.body):,} bytes, "
+        f"{format_count(lines, 'line')} of text."
         f"{_describe_way(page)}"
     )
     head.append(f"The whole page is in {path}. {_DATA_NOTE}")
@@ -188,7 +194,12 @@ async def _show_text(
     if text.outline and shown_lines < lines:
         parts.append(_format_outline(text))
     parts.append(frame("web-page", shown, url=page.url))
-    if shown_lines < lines:
+    if shown_lines == 0:
+        parts.append(
+            f"[The first {len(shown):,} of {len(text.text):,} characters. Line 1 is too long for "
+            f"Read: use Grep with `-o` or a command on {path}.]"
+        )
+    elif shown_lines < lines:
         parts.append(
             f"[Lines 1-{shown_lines:,} of {lines:,}. To go on: "
             f"Read(file_path={path!r}, offset={shown_lines + 1})]"
@@ -258,10 +269,8 @@ def _find_small_model(ctx: ToolContext) -> str | None:
 
 async def _show_binary(page: FetchedPage, data: WebFetchData, ctx: ToolContext) -> ToolResult:
     """A PDF or a picture as Read shows it; any other file by its path."""
-    is_picture = page.media_type.startswith("image/")
-    suffix = (
-        _SUFFIXES.get(page.media_type) or f".{page.media_type.rpartition('/')[2].split('+')[0]}"
-    )
+    subtype = page.media_type.rpartition("/")[2].partition("+")[0]
+    suffix = _SUFFIXES.get(page.media_type, f".{subtype}")
     path = ctx[ResultStore].keep_bytes(f"{ctx.call_id}.page", page.body, suffix)
     data["path"] = path
     head = (
@@ -269,7 +278,7 @@ async def _show_binary(page: FetchedPage, data: WebFetchData, ctx: ToolContext) 
         f"{_describe_way(page)} {_DATA_NOTE}"
     )
     content: tuple[ContentBlock, ...] = ()
-    if is_picture or page.media_type == "application/pdf":
+    if page.media_type == "application/pdf" or page.media_type.startswith("image/"):
         read = await ctx.call("Read", file_path=path)
         if not read.ok and read.code not in {"media.not_installed", "call.unknown_tool"}:
             raise WrongType(page.url, f"cannot be shown: {read.text}", path)
@@ -282,10 +291,8 @@ async def _draw(
     page: FetchedPage, ctx: ToolContext
 ) -> tuple[tuple[ContentBlock, ...], tuple[str, ...]]:
     """A picture of the page, where the setting asks for one."""
-    if not ctx[Settings].web.screenshot or page.media_type not in {
-        "text/html",
-        "application/xhtml+xml",
-    }:
+    wanted = ctx[Settings].web.screenshot
+    if not wanted or page.media_type not in {"text/html", "application/xhtml+xml"}:
         return (), ()
     drawn = await ctx[Web].draw(page)
     if drawn is None:

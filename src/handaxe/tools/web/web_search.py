@@ -13,7 +13,7 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.events import WebSource
 from handaxe.contract.faults import BadInput
 from handaxe.contract.faults.web import SearchFailed
-from handaxe.contract.ports.web import SearchHit, WebSearcher
+from handaxe.contract.ports.web import SearchHit, WebAddress, WebSearcher
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.web_sources import WebSources
@@ -145,7 +145,7 @@ async def _search_with_mcp(query: str, ctx: ToolContext) -> list[SearchHit]:
 def _read_json(text: str) -> Any:  # noqa: ANN401 - any JSON
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 
@@ -158,19 +158,20 @@ def _filter(hits: list[SearchHit], allowed: list[str], blocked: list[str]) -> li
     """The hits that the call asked for, each address once; back ends do not all filter."""
     kept: dict[str, SearchHit] = {}
     for hit in hits:
-        host = _read_host(hit.url)
-        if host is None or (allowed and not _is_below(host, allowed)) or _is_below(host, blocked):
+        found = _read_address(hit.url)
+        if found is None or _is_below(found.host, blocked):
             continue
-        kept.setdefault(hit.url, hit)
+        if not allowed or _is_below(found.host, allowed):
+            kept.setdefault(found.url, msgspec.structs.replace(hit, url=found.url))
     return list(kept.values())[:MAX_HITS]
 
 
-def _read_host(url: str) -> str | None:
+def _read_address(url: str) -> WebAddress | None:
     from handaxe.contract.faults import ToolFault
     from handaxe.web.address import parse_address
 
     try:
-        return parse_address(url).host
+        return parse_address(url)
     except ToolFault:
         return None
 
