@@ -9,10 +9,10 @@ import tempfile
 from itertools import count
 
 from measure import interleaved
+from tests.pipeline.harness import PipelineHarness
 
 from handaxe import Effects, Session, Tool, ToolArgs, ToolCall, ToolResult
 from handaxe.hooks.service import Hooks
-from handaxe.testing.fakes import PipelineHarness
 
 ROUNDS = 3000
 

@@ -19,7 +19,7 @@ from measure import header, interleaved, peak_memory_mb, report, resident_mb, sy
 
 from handaxe import Session
 from handaxe.contract.ports.shell import RunningCommand, ShellCommand
-from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.environment.command_environment import EnvironmentFilter
 from handaxe.shell.exec.local_shell import LocalShell, ShellLimits
 
 FLOW = "yes 'a line of about eighty characters, as logs and compilers write them all day long' | head -c 100000000"
@@ -63,7 +63,7 @@ async def asyncio_true() -> None:
 
 async def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        shell = LocalShell(Path(directory), environment=build_command_environment(os.environ))
+        shell = LocalShell(Path(directory), environment=EnvironmentFilter().environment(os.environ))
         header()
         await small(shell, rounds)
         await whole(Path(directory), rounds)
@@ -128,7 +128,9 @@ async def flow(shell: LocalShell, rounds: int) -> None:
 
 async def endless(directory: Path) -> None:
     limits = ShellLimits(runaway_bytes=1_000_000_000)
-    shell = LocalShell(directory, environment=build_command_environment(os.environ), limits=limits)
+    shell = LocalShell(
+        directory, environment=EnvironmentFilter().environment(os.environ), limits=limits
+    )
     before = resident_mb()
     running = await shell.start(ShellCommand(call_id="c", command="yes", cwd="/tmp"))
     await running.wait()

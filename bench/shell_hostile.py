@@ -19,7 +19,7 @@ from pathlib import Path
 from measure import resident_mb
 
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.environment.command_environment import EnvironmentFilter
 from handaxe.shell.exec.local_shell import LocalShell
 
 STAY = "sleep 600.{mark}"
@@ -82,7 +82,7 @@ async def main(count: int = 150, seed: int = 0, at_once: int = 10) -> int:
     left = 0
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
-        environment = build_command_environment(os.environ)
+        environment = EnvironmentFilter().environment(os.environ)
 
         def shell() -> LocalShell:
             return LocalShell(Path(directory), environment=environment)

@@ -10,6 +10,7 @@ import pytest
 from probes import Polite, Step, Stubborn, Wait
 from tests import waiting
 from tests.expected_types import expect_type, require
+from tests.pipeline.harness import PipelineHarness, RecordingCheckpoints, ScriptedAsker
 
 from handaxe import (
     Allow,
@@ -29,7 +30,6 @@ from handaxe.hooks.service import Hooks
 from handaxe.pipeline.streaming import run_batch
 from handaxe.session.permission_state import RuleBehaviour, SourcedRule
 from handaxe.session.workdir import Workdir
-from handaxe.testing.fakes import PipelineHarness, RecordingCheckpoints, ScriptedAsker
 
 
 def call(tool="Step", call_id="1", **call_input):

@@ -6,6 +6,7 @@ import threading
 import pytest
 from probes import Step, Wait
 from tests.expected_types import expect_type
+from tests.pipeline.harness import PipelineHarness
 from tests.waiting import until
 
 from handaxe import Effects, Session, ToolCall, ToolFault, ToolResult
@@ -27,7 +28,6 @@ from handaxe.pipeline.streaming import run_batch
 from handaxe.session.workdir import Workdir
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import read_events
-from handaxe.testing.fakes import PipelineHarness
 
 
 @pytest.fixture(autouse=True)

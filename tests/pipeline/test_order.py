@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from probes import Step
+from tests.pipeline.harness import PipelineHarness
 
 from handaxe import ToolCall
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.pipeline.streaming import CallStream, run_batch
-from handaxe.testing.fakes import PipelineHarness
 
 PATHS = st.sampled_from(["a", "b", "a/x", "c"])
 STEPS = st.lists(

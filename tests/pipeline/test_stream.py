@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from probes import Step, Wait
+from tests.pipeline.harness import PipelineHarness
 from tests.waiting import until
 
 from handaxe import Effects, ToolCall, tool
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.contract.faults import BadInput
 from handaxe.pipeline.streaming import CallStream
-from handaxe.testing.fakes import PipelineHarness
 
 PATHS = st.sampled_from(["/project/a", "/project/b", "/project/c"])
 STEPS = st.lists(

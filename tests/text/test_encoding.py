@@ -11,7 +11,6 @@ from handaxe.text.encoding import (
     decode,
     encode,
     encode_part,
-    find_line_endings,
     has_surrogates,
     is_empty,
     sniff,
@@ -101,19 +100,6 @@ def test_half_a_surrogate_pair_cannot_be_encoded(encoding: str) -> None:
 def test_a_file_of_only_a_mark_is_empty(content: bytes) -> None:
     assert is_empty(content)
     assert not is_empty(content + "\n".encode("utf-16-le"))
-
-
-@pytest.mark.parametrize(
-    ("text", "kinds"),
-    [
-        ("abc", set()),
-        ("a\nb\r\nc\n", {"\n", "\r\n"}),
-        ("a\rb\r", {"\r"}),
-        ("a\rb\n", {"\n"}),
-    ],
-)
-def test_the_kinds_of_line_endings_are_told(text: str, kinds: set[str]) -> None:
-    assert find_line_endings(text) == kinds
 
 
 @given(st.binary(max_size=300))

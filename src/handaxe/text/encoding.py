@@ -140,17 +140,6 @@ def has_surrogates(text: str) -> bool:
     return not text.isascii() and re.search(_SURROGATE, text) is not None
 
 
-def find_line_endings(text: str) -> frozenset[str]:
-    """The kinds of line ending in `text`; a lone CR counts only where there is no LF."""
-    crlf = text.count("\r\n")
-    kinds = {"\r\n"} if crlf else set[str]()
-    if text.count("\n") > crlf:
-        kinds.add("\n")
-    if not kinds and "\r" in text:
-        kinds.add("\r")
-    return frozenset(kinds)
-
-
 def is_mostly_controls(data: bytes) -> bool:
     """Whether bytes that are not UTF-8 begin like binary data; a legacy encoding accepts any."""
     sample = data[:_SAMPLE_BYTES]

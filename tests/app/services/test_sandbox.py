@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.pipeline.harness import RecordingCheckpoints
 from tests.waiting import until
 
 from handaxe import Allow, Session
@@ -20,7 +21,6 @@ from handaxe.app.services.service import SessionContext
 from handaxe.app.session import get_parts
 from handaxe.contract.faults import SetupError
 from handaxe.shell.sandbox.backend import find_backend
-from handaxe.testing.fakes import RecordingCheckpoints
 
 
 def settled(project: Path, sandbox: dict | None = None, **more):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handaxe.contract.ports.shell import RunningCommand, ShellCommand
-from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.environment.command_environment import EnvironmentFilter
 from handaxe.shell.exec.local_shell import LocalShell, ShellLimits
 
 
@@ -24,7 +24,7 @@ class Bench:
     def another(self, limits: ShellLimits | None = None, **more) -> LocalShell:
         shell = LocalShell(
             self.directory / "tasks",
-            environment=build_command_environment(os.environ),
+            environment=EnvironmentFilter().environment(os.environ),
             on_end=self.ended.append,
             limits=limits,
             **more,

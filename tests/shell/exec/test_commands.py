@@ -18,7 +18,7 @@ from handaxe.contract.faults.shell import (
     ShellClosed,
 )
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.environment.command_environment import EnvironmentFilter
 from handaxe.shell.exec.local_shell import LocalShell
 
 TEXTS = [
@@ -79,7 +79,7 @@ async def test_a_command_means_what_it_means_to_a_plain_bash(bench, text):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=bench.directory,
-        env=build_command_environment(os.environ),
+        env=EnvironmentFilter().environment(os.environ),
     )
     running = await bench.run(text)
     code = plain.returncode
@@ -129,7 +129,7 @@ async def test_the_environment_is_the_users_without_traps(bench, monkeypatch):
     monkeypatch.setenv("PAGER", "less")
     shell = LocalShell(
         bench.directory,
-        environment=build_command_environment(os.environ, ["*_TOKEN"], {"MORE": "yes"}),
+        environment=EnvironmentFilter(["*_TOKEN"], {"MORE": "yes"}).environment(os.environ),
     )
     text = "echo $MY_VERSION_MANAGER/$MORE/$EXTRA/${MY_TOKEN-hidden}/${BASH_ENV-unset}/${CDPATH-unset}/$PAGER/$TERM/$CLAUDECODE; type -t ls"
     said = await bench.said(text, shell=shell, env={"EXTRA": "per call"})
@@ -180,7 +180,7 @@ def test_any_text_reaches_the_shell_unchanged(tmp_path, text):
     quoted = "'" + text.replace("'", "'\\''") + "'"
 
     async def run() -> tuple[bytes, int | None]:
-        shell = LocalShell(tmp_path, environment=build_command_environment(os.environ))
+        shell = LocalShell(tmp_path, environment=EnvironmentFilter().environment(os.environ))
         running = await shell.start(
             ShellCommand(call_id="c", command=f"printf %s {quoted}", cwd="/")
         )

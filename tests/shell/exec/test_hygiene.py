@@ -159,11 +159,11 @@ HOST = """
 import asyncio, os, sys
 from pathlib import Path
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.environment.command_environment import EnvironmentFilter
 from handaxe.shell.exec.local_shell import LocalShell
 
 async def main():
-    shell = LocalShell(Path(sys.argv[1]), environment=build_command_environment(os.environ))
+    shell = LocalShell(Path(sys.argv[1]), environment=EnvironmentFilter().environment(os.environ))
     for text in sys.argv[2:]:
         running = await shell.start(ShellCommand(call_id="c", command=text, cwd="/"))
         running.let_go()

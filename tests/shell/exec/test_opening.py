@@ -10,7 +10,7 @@ from handaxe.config.settings import Settings, ShellOptions
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.shell.exec.capture import OutputCapture
 from handaxe.shell.exec.environment import shell_snapshot
-from handaxe.shell.exec.environment.command_environment import UNATTENDED, build_command_environment
+from handaxe.shell.exec.environment.command_environment import UNATTENDED, EnvironmentFilter
 from handaxe.shell.exec.factory import TASKS, create_shell
 from handaxe.shell.exec.retention import prune_outputs
 
@@ -89,15 +89,15 @@ async def test_secrets_are_hidden_from_commands(tmp_path):
 
 
 def test_what_keeps_programs_from_asking_holds_whatever_the_user_has_set():
-    made = build_command_environment(
+    made = EnvironmentFilter().environment(
         {"PAGER": "less", "GIT_PAGER": "delta", "EDITOR": "vim", "X": "1"}
     )
     assert made == {"X": "1", **UNATTENDED}
 
 
 def test_what_settings_say_wins_over_everything():
-    assert build_command_environment({"A": "1"}, ["A"], {"A": "2", "PAGER": "mine"})["A"] == "2"
-    assert build_command_environment({}, [], {"PAGER": "mine"})["PAGER"] == "mine"
+    assert EnvironmentFilter(["A"], {"A": "2"}).environment({"A": "1"})["A"] == "2"
+    assert EnvironmentFilter([], {"PAGER": "mine"}).environment({})["PAGER"] == "mine"
 
 
 def test_old_output_goes_first_and_recent_output_stays(tmp_path):

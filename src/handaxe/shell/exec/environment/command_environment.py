@@ -98,12 +98,5 @@ def build_environment_filter(
     )
 
 
-def build_command_environment(
-    inherited: Mapping[str, str], hidden: Iterable[str] = (), more: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """The environment of commands; `hidden` are names or patterns of what must not be seen."""
-    return EnvironmentFilter(hidden, more).environment(inherited)
-
-
 def _is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")

@@ -44,16 +44,16 @@ class RecordingCheckpoints(Checkpoints):
     def __init__(self, story: list[str]) -> None:
         self._story = story
 
-    async def before(self, call_id: str, tool: str, effects: Effects) -> None:  # noqa: ARG002
+    async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Record that the call is about to change something."""
         self._story.append("checkpoint before")
 
-    async def after(self, call_id: str) -> tuple[str, ...]:  # noqa: ARG002
+    async def after(self, call_id: str) -> tuple[str, ...]:
         """Record that the call ended."""
         self._story.append("checkpoint after")
         return ()
 
-    async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:  # noqa: ARG002
+    async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
         """Report that everything can be restored."""
         return ""
 
