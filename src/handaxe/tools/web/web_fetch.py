@@ -41,7 +41,7 @@ _SYSTEM = (
 
 class WebFetchArgs(ToolArgs, kw_only=True):
     url: Annotated[str, "Address of the page."]
-    prompt: Annotated[str, "What you want to know from the page."]
+    prompt: Annotated[str, "What you want to know."]
 
 
 class WebFetchData(TypedDict):
@@ -72,7 +72,6 @@ class WebFetch(Tool[WebFetchArgs]):
     max_result_chars = float("inf")
     interrupt = "cancel"
     defer = True
-    input_examples = ({"url": "https://docs.python.org/3/", "prompt": "What is new?"},)
 
     def subjects(self, args: WebFetchArgs) -> tuple[Subject, ...]:
         try:
