@@ -107,7 +107,7 @@ async def test_an_agents_message_stays_in_its_frame(project: Path):
                 said.set()
                 return says(EVERYTHING)
             return calls(("m1", "SendMessage", {"to": "main", "message": EVERYTHING}))
-        if "No person said this" in str(request.messages):
+        if "This message is not from the user" in str(request.messages):
             return says("I heard it.")
         return [said, *calls(("g1", "Glob", {"pattern": "*"}))]
 

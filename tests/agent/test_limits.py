@@ -81,7 +81,7 @@ async def test_before_a_budget_ends_the_model_is_told_once(session: Session):
     agent = Agent(model, session, max_tokens=180)
     told = [event.sentence async for event in agent.run("Go.") if isinstance(event, Told)]
     (sentence,) = told
-    assert sentence.startswith("The budget is nearly used up: 1")
+    assert sentence.startswith("The budget is almost used up: 1")
     heard = [sentence in repr(request.messages) for request in model.requests]
     assert heard[:2] == [False, False]
     assert heard[-1]
@@ -93,7 +93,7 @@ def test_money_has_a_soft_limit_too_and_a_new_run_warns_again():
     meter.add("m", TokenUsage(input_tokens=700_000))
     assert meter.check_near_limit() is None
     meter.add("m", TokenUsage(input_tokens=150_000))
-    assert meter.check_near_limit() == "The budget is nearly used up: $0.8500 of $1.0000."
+    assert meter.check_near_limit() == "The budget is almost used up: $0.8500 of $1.0000."
     assert meter.check_near_limit() is None
     meter.start()
     meter.add("m", TokenUsage(input_tokens=900_000))

@@ -57,7 +57,7 @@ async def test_a_circle_is_told_and_stops_nothing_unless_the_host_says_so(sessio
     model = Player(*turns, says("Done."))
     final = await Agent(model, session).ask("Go.")
     assert (final.is_error, final.result) == (False, "Done.")
-    assert str(model.requests[-1].messages).count("You go in circles") > 3
+    assert str(model.requests[-1].messages).count("You repeat yourself") > 3
 
 
 async def test_the_model_hears_the_nudge_and_the_run_ends_in_the_end(session: Session):
@@ -66,7 +66,7 @@ async def test_the_model_hears_the_nudge_and_the_run_ends_in_the_end(session: Se
     )
     final = await Agent(model, session, stop_after_nudges=3).ask("Go.")
     assert (final.is_error, final.terminal_reason) == (True, "loop")
-    assert "You go in circles" in str(model.requests[3].messages)
+    assert "You repeat yourself" in str(model.requests[3].messages)
 
 
 async def test_commands_that_take_a_different_time_each_are_a_circle_all_the_same(
@@ -75,4 +75,4 @@ async def test_commands_that_take_a_different_time_each_are_a_circle_all_the_sam
     turns = [calls((f"c{i}", "Bash", {"command": "echo the same"})) for i in range(3)]
     model = Player(*turns, says("Done."))
     await Agent(model, session).ask("Go.")
-    assert "the same Bash call gave the same result 3 times" in str(model.requests[-1].messages)
+    assert "the same Bash call returned the same result 3 times" in str(model.requests[-1].messages)

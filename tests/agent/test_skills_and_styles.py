@@ -230,7 +230,7 @@ async def test_an_unknown_style_is_named_and_nothing_else_changes(session: Sessi
     model = Player(says("x"))
     agent = Agent(model, session, output_style="Concize")
     told = [event.sentence async for event in agent.run("Go.") if isinstance(event, Told)]
-    assert "There is no output style 'Concize'. Did you mean 'Concise'?" in told
+    assert "Unknown output style 'Concize'. Did you mean 'Concise'?" in told
     assert "# Style" not in system(model.requests[0])
 
 

@@ -57,7 +57,7 @@ async def test_skills_of_a_part_come_when_a_file_there_is_touched(parts):
 async def test_the_model_hears_of_skills_whose_time_has_come(parts):
     model = scripted(
         {"call": [{"tool": "Read", "input": {"file_path": "apps/web/src/a.css"}}]},
-        {"expect": ["More skills are there now.", "- style: CSS"], "text": "I see."},
+        {"expect": ["More skills are now available.", "- style: CSS"], "text": "I see."},
     )
     async with Session(parts) as session:
         agent = Agent(model, session)

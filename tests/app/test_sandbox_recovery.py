@@ -65,4 +65,4 @@ async def test_a_killed_process_leaves_nothing_to_the_next(project):
         assert not (project / ".claude").exists()
         assert session.warnings == ()
         result = await session.call("Bash", command="true")
-    assert f"{config} is protected from sandboxed commands and is as it was before" in result.text
+    assert f"{config} is protected from sandboxed commands and was restored" in result.text

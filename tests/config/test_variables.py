@@ -132,7 +132,7 @@ async def test_without_the_program_that_is_to_see_commands_none_runs(
     async with free() as session:
         refused = await session.call("Bash", command="touch made")
     assert refused.code == "shell.cannot_start"
-    assert "`shell.prefix` hands commands to, is not there" in refused.text
+    assert "the setting `shell.prefix` does not exist" in refused.text
     assert not (project / "made").exists()
 
 

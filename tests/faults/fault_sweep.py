@@ -150,7 +150,7 @@ def _strike(fault: Fault, place: Path, *, undo_first: bool) -> tuple[bool, list[
     if is_tried_again and status and not command.expected.by_command:
         problems.append(Problem("refused", f"{status}: {told[-500:]}"))
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-        problems.append(Problem("died", "it did not end"))
+        problems.append(Problem("died", "it did not finish"))
     said = int(status == 0)
     going_on = crash_replay.try_going_on(command.expected, place, said, (), undo_first=undo_first)
     return has_struck, problems + going_on

@@ -98,7 +98,7 @@ def test_a_server_is_not_asked_at_the_start(project, script, run):
     hook = {"type": "http", "url": "http://127.0.0.1:9/"}
     given = json.dumps({"hooks": {"Setup": [{"hooks": [hook]}]}})
     out = run("-p", "go", "--init", "--model", script({"text": "Hi."}), "--settings", given)
-    assert "no server is asked at Setup" in out.stderr
+    assert "servers are not called at Setup" in out.stderr
 
 
 def test_the_start_can_name_the_session_and_knows_its_name(project, script, run):

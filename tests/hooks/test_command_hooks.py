@@ -110,7 +110,7 @@ async def test_at_the_timeout_the_whole_tree_is_ended(programs, tmp_path):
     line = (
         "sleep 600 & echo $! > child; setsid sleep 600 & echo $! > daemon; trap '' TERM; wait; wait"
     )
-    with pytest.raises(HookUnreachable, match=r"did not end within 2\.5 s") as caught:
+    with pytest.raises(HookUnreachable, match=r"did not finish within 2\.5 s") as caught:
         await programs.run(command(line, cwd=tmp_path, timeout_s=2.5), b"")
     assert caught.value.timed_out
     assert await gone(await number_in(tmp_path / "child"))

@@ -198,7 +198,7 @@ def test_names_of_files_and_errors_are_lists_only_without_other_signs():
 def test_an_if_beside_calls_of_tools_keeps_a_hook_from_running():
     book = read({"Stop": [{"hooks": [{"type": "command", "command": "x", "if": "Bash(git *)"}]}]})
     assert book.placed == ()
-    assert "calls of tools only" in book.problems[0]
+    assert "only for tool calls" in book.problems[0]
 
 
 @pytest.mark.parametrize("kind", ["prompt", "agent"])
@@ -209,7 +209,7 @@ def test_a_model_is_asked_where_there_is_something_to_say_yes_or_no_to(event, ki
         assert (len(book.placed), book.problems) == (1, ())
     else:
         assert book.placed == ()
-        assert f"a model has no say at {event}" in book.problems[0]
+        assert f"a model cannot decide at {event}" in book.problems[0]
 
 
 ASKED = {

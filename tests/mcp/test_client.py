@@ -148,7 +148,7 @@ async def test_a_tool_that_wants_a_person_asks_in_spite_of_a_rule(bench):
     async with bench.session({"a": thin()}) as session:
         result = await session.call("mcp__a__ask_me")
         assert result.code == "permission.asked"
-        assert "wants a person" in result.text
+        assert "requires the user" in result.text
 
 
 async def test_a_deny_rule_for_a_server_hides_its_tools(bench):
@@ -330,7 +330,7 @@ async def test_a_changed_list_is_taken_over_and_a_failed_refresh_keeps_the_old_o
         # What was used under one description is not used unasked under another.
         changed = await session.call("mcp__a__echo", text="x")
         assert changed.code == "permission.asked"
-        assert "changed what this tool says" in changed.text
+        assert "changed the description of this tool" in changed.text
         await session.call("mcp__a__change")
         await asyncio.sleep(0.2)
         assert get_parts(session).catalog.has("mcp__a__brand_new")

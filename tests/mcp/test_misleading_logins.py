@@ -148,7 +148,7 @@ async def test_nobody_is_sent_there_with_a_browser_either(evil, victim, tmp_path
 async def test_places_with_credentials_of_machines_are_never_asked(evil, tmp_path, target):
     lead(evil, resource=target)
     told = await refused(session_with(f"{evil.url}/mcp", tmp_path, authServerMetadataUrl=target))
-    assert "never asked" in told
+    assert "never allowed" in told
 
 
 async def test_a_host_that_the_entry_names_may_be_asked(evil, victim, tmp_path):

@@ -64,8 +64,8 @@ def test_other_markup_stays_readable(text: str):
 
 def test_what_is_framed_already_is_not_framed_twice():
     notice = frame("task-notification", frame_field("status", "done"))
-    assert notice in frame_reminder("No person said this.", notice)
-    assert notice in join_framed("No person said this.", notice)
+    assert notice in frame_reminder("This message is not from the user.", notice)
+    assert notice in join_framed("This message is not from the user.", notice)
     # Text that only looks framed is text of others.
     assert "&lt;task-notification>" in frame_reminder(str(notice))
     assert isinstance(notice, Framed)

@@ -1,4 +1,4 @@
-"""The agent that makes the calls, as tools reach it: its conversation, its model."""
+"""The agent's conversation and model, for the tools that it calls."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ SMALL = "small"
 
 
 class LoopAccess(AgentAccess):
-    """The agent of one loop, for the tools that it calls from now on."""
+    """The agent of one loop, for its next tool calls."""
 
     def __init__(self, loop: "AgentLoop", context: PipelineContext, origin: RequestOrigin) -> None:
         self._loop = loop
@@ -32,15 +32,15 @@ class LoopAccess(AgentAccess):
 
     @property
     def model(self) -> Model:
-        """The model at work."""
+        """The current model."""
         return self._loop.model
 
     def read_conversation(self, call_ids: Sequence[str]) -> Conversation:
-        """The conversation before the first of these calls that it contains."""
+        """The conversation before the first of these calls."""
         return self._loop.conversation.read_before(call_ids)
 
     async def ask_model(self, question: ModelQuestion) -> str:
-        """The text of the answer; what it costs counts for the run."""
+        """The text of the answer; its cost counts for the run."""
         origin = msgspec.structs.replace(self._origin, agent=f"{self._origin.agent}.tool")
         return await ask_question(
             self._choose_model(question.model), question, self._loop.meter, origin
@@ -65,10 +65,10 @@ class LoopAccess(AgentAccess):
 async def ask_question(
     model: Model, question: ModelQuestion, meter: Meter, origin: RequestOrigin | None = None
 ) -> str:
-    """What a model answers, within the budget of a run.
+    """A model's answer within the budget of a run.
 
     Raises:
-        ToolFault: the budget is used up, or the model gives no answer.
+        ToolFault: the budget is used up, or the model does not answer.
     """
     reached = meter.check_limits()
     if reached is not None and reached.reason != "max_turns":

@@ -1,7 +1,7 @@
-"""Make a conversation shorter before it no longer fits, without losing what matters.
+"""Shorten a conversation before it exceeds the context, without losing what matters.
 
-First long old results are cut. If that is not enough, the model writes a summary. Calls stay
-with their results, and the session's own state is repeated.
+First long old results are cut; if that is not enough, the model summarizes everything. Calls stay
+with their results, and the session's state is repeated.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -39,9 +39,9 @@ Trigger = Literal["auto", "manual", "too_long"]
 Method = Literal["shortened", "summarized", "cut"]
 
 FULL = 0.8
-"""The share of a model's context that may be used before something has to go."""
+"""The share of a model's context at which the conversation is shortened."""
 ENOUGH = 0.6
-"""The share that shortening has to reach; otherwise it would be needed again at once."""
+"""The share to reach; otherwise it would be needed again at once."""
 KEPT_MESSAGES = 6
 OLD_RESULT_CHARS = 400
 OUTLINE_CHARS = 12_000
@@ -64,7 +64,7 @@ class Compactor:
         self._futile_until = 0.0
 
     def heard(self, usage: TokenUsage) -> None:
-        """The model said how long the conversation really is, up to here."""
+        """Record the conversation's real length up to here, as reported by the model."""
         real = (
             usage.input_tokens
             + usage.cache_read_tokens
@@ -75,7 +75,7 @@ class Compactor:
             self._known = real, self._estimate_messages()
 
     def tokens(self) -> int:
-        """How long the conversation is: what the model said, and an estimate of the rest."""
+        """The length of the conversation: the reported length plus an estimate of the rest."""
         now = self._estimate_messages()
         if self._known is None:
             return now
@@ -85,7 +85,7 @@ class Compactor:
     async def make_room(
         self, model: Model, system: tuple[str, ...], specs: tuple[ToolSpec, ...], meter: Meter
     ) -> Compacted | None:
-        """Shorten the conversation if it grew too long."""
+        """Shorten the conversation if it is too long."""
         if not self._is_on:
             return None
         tokens = self._whole(system, specs)
@@ -94,7 +94,7 @@ class Compactor:
         done = await self.compact(model, system, specs, meter, trigger="auto")
         left = self._whole(system, specs)
         if left >= model.context_tokens * FULL:
-            # What is left cannot be made shorter; trying again before every answer is no help.
+            # The rest cannot be shortened; trying again before every answer would not help.
             self._futile_until = left * 1.1
         return done
 
@@ -108,7 +108,7 @@ class Compactor:
         trigger: Trigger,
         instructions: str = "",
     ) -> Compacted | None:
-        """Make it shorter now; None if a hook forbids it or nothing is there."""
+        """Shorten it now; None if a hook forbids it or it is empty."""
         before = self._conversation.messages
         if not before:
             return None
@@ -141,7 +141,7 @@ class Compactor:
         return event
 
     def rewind(self, messages: tuple[Message, ...]) -> Compacted:
-        """From here on the conversation is what it was before."""
+        """Return to an earlier state of the conversation."""
         tokens_before = self.tokens()
         self._become(messages)
         event = Compacted(
@@ -155,7 +155,7 @@ class Compactor:
         return event
 
     def _become(self, messages: tuple[Message, ...]) -> None:
-        """Go on with these messages; what was measured of the old ones counts no longer."""
+        """Continue with these messages; measurements of the old ones are dropped."""
         self._conversation.replace(messages)
         self._known, self._weights, self._total = None, [], 0
 
@@ -214,16 +214,16 @@ class Compactor:
         )
         summary = await request_text(model, request, meter)
         if not summary.strip():
-            raise ModelFailed("bad_request", "The model gave no summary.")
+            raise ModelFailed("bad_request", "The model returned no summary.")
         return summary
 
     def _whole(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
-        """The conversation with all that is sent beside it."""
+        """The length of the conversation with everything sent along."""
         beside = self._estimate_fixed(system, specs) if self._known is None else 0
         return self.tokens() + beside
 
     def _estimate_messages(self) -> int:
-        """The estimate for all messages; only new messages are counted."""
+        """The estimate for all messages; only new ones are measured."""
         messages, known = self._conversation.messages, self._weights
         while known and (
             len(known) > len(messages) or known[-1][0] is not messages[len(known) - 1]
@@ -236,7 +236,7 @@ class Compactor:
         return self._total
 
     def _estimate_fixed(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
-        """What is sent with every request: worked out once for each list of tools."""
+        """The size of what every request includes, cached per list of tools."""
         key = hash((system, tuple(id(spec) for spec in specs)))
         if key not in self._fixed:
             tools = sum(estimate_tokens(f"{spec.description}{spec.input_schema}") for spec in specs)
@@ -245,7 +245,7 @@ class Compactor:
 
 
 def append_question(messages: Sequence[Message], question: str) -> tuple[Message, ...]:
-    """The conversation, and at its end something that no person asked."""
+    """The conversation with a final question that is not from the user."""
     asked = UserMessage((TextBlock(question),), synthetic=True)
     last = messages[-1] if messages else None
     if isinstance(last, UserMessage):
@@ -254,7 +254,7 @@ def append_question(messages: Sequence[Message], question: str) -> tuple[Message
 
 
 async def request_text(model: Model, request: ModelRequest, meter: Meter) -> str:
-    """All that the model says; what it cost is counted."""
+    """The model's complete text; its cost is counted."""
     said: list[str] = []
     stream = cast("AsyncGenerator[ModelEvent, None]", model.stream(request))
     async with aclosing(stream) as events:

@@ -1,4 +1,4 @@
-"""Whether a run starts, whether it continues after an answer, and the messages for the model."""
+"""Decide whether a run begins and whether it continues after an answer."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from handaxe.schema.user_turn import collect_messages
 
 
 class RunContinuation:
-    """Decides on a prompt and on each answer whether the run ends; if not, tells the model why."""
+    """Decides on a prompt and each answer whether the run ends; if not, tells the model why."""
 
     def __init__(
         self,
@@ -41,11 +41,11 @@ class RunContinuation:
         self._tell = tell
         self._output = output
         self.last_ending: str | None = None
-        """Why the last run ended; None before the first run."""
+        """Why the last run ended; None if there was none."""
 
     @property
     def may_wake(self) -> bool:
-        """Whether background work may start a run: only after the last one finished by itself."""
+        """Whether a run may start without a prompt: the last one ended normally."""
         if self._conversation.open_calls:
             return False
         if self.last_ending is None:
@@ -54,11 +54,11 @@ class RunContinuation:
 
     @property
     def wants_run(self) -> bool:
-        """Whether such a run has something to hear."""
+        """Whether such a run has something to report."""
         return self.may_wake and self._speaker.has_anything
 
     def begin(self, prompt: Prompt | None) -> None:
-        """A run begins; one that only hears news counts for the limits of the last."""
+        """Start a run; one without a prompt counts for the limits of the last."""
         is_woken = prompt is None and self.last_ending == "completed" and self.wants_run
         self._meter.start(goes_on=is_woken)
         self._meter.turns += is_woken
@@ -66,7 +66,7 @@ class RunContinuation:
     async def submit_prompt(
         self, prompt: Prompt, message_id: str | None, options: LoopOptions
     ) -> RunResult | None:
-        """Let hooks see the prompt, then say it; an ending if they refuse it."""
+        """Send the prompt through hooks and add it; an ending if they refuse it."""
         if options.is_sub_agent:
             self._speaker.say(prompt, message_id=message_id)
             return None
@@ -88,7 +88,7 @@ class RunContinuation:
         *,
         has_prompt: bool = False,
     ) -> RunResult | None:
-        """What follows on results: the end, or something more to say to the model."""
+        """After results: the end, or a further message to the model."""
         if open_calls := self._conversation.open_calls:
             said = self._conversation.last_text
             waiting = sum(result.code == AnswerPending.code for result in results)
@@ -118,14 +118,14 @@ class RunContinuation:
             self._tell(Nudged(circle.sentence))
             if circle.action == "stop":
                 return RunResult("loop", circle.sentence, is_error=True, errors=(circle.sentence,))
-            self._speaker.remind([f"You go in circles: {circle.sentence}"])
+            self._speaker.remind([f"You repeat yourself: {circle.sentence}"])
         self._speaker.flush_queue()
         return None
 
     async def handle_final_answer(
         self, turn: ModelTurn, rest: ContinuationBudget, options: LoopOptions
     ) -> RunResult | None:
-        """An answer without calls ends the run, unless a hook or message continues it."""
+        """An answer without calls ends the run, unless there is a reason to continue."""
         if (unfinished := reminders.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
             self._speaker.remind([unfinished])
             return None
@@ -145,16 +145,16 @@ class RunContinuation:
         return RunResult("completed", said, stop_reason=turn.stop_reason)
 
     def _demand_output(self, output: FinalOutput) -> RunResult | None:
-        """Ask for the answer in its form, a few times."""
+        """Ask for the answer in its required form, a few times."""
         if output.is_hopeless:
             return output.ending()
         self._speaker.remind([output.demand()])
         return None
 
     async def _has_more(self, rest: ContinuationBudget, options: LoopOptions) -> bool:
-        """Whether there is more to hear, once background work was waited for.
+        """Whether there are further messages, after waiting for background work.
 
-        Lines of a watch that never ends keep a run only as long as it would wait for them.
+        Lines of an endless watch extend a run only as long as it would wait for them.
         """
         speaker = self._speaker
         if not self._meter.has_room_for_turn():
@@ -178,7 +178,7 @@ class RunContinuation:
     async def _ask_to_stop(
         self, answer: str, rest: ContinuationBudget, options: LoopOptions
     ) -> list[str]:
-        """What hooks want done before the run ends; within a limit."""
+        """Tasks of Stop hooks before the answer is final; limited in number."""
         outcome = await self._hooks.ending(
             answer,
             is_again=rest.stop_blocks > 0,

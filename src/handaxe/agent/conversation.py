@@ -1,8 +1,8 @@
-"""The conversation a model sees, built from events; every call in it has exactly one answer.
+"""The model's conversation, built from events; every call in it has exactly one answer.
 
-The same events that build it live are in the session's log, so a resumed or forked session has
-the same conversation. If a log is cut off, missing results are filled in: no provider accepts
-a call without its result. Only deferred calls stay open, until they are made.
+The same events are in the session's log, so a resumed or forked session has the same conversation.
+An interrupted log is completed, because no provider accepts a call without its result. Only
+deferred calls stay open until they run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ ResultOf = Callable[[str], ToolResult | None]
 
 
 class AgentConversation:
-    """Messages in order; after anything but an open answer it can be sent to any provider."""
+    """Messages in order; unless an answer is open, they can be sent to any provider."""
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
@@ -40,9 +40,9 @@ class AgentConversation:
         self._unanswered: dict[str, None] = {}
         self._left_open: tuple[str, ...] = ()
         self._held: dict[str, ToolResult] = {}
-        """Results of the same answer's other calls, until all of them have one."""
+        """Results of other calls in the answer, until all of them have one."""
         self.call_ids: dict[str, int] = {}
-        """Every id a call of this conversation ever had, each with the number of its call."""
+        """Every call id of this conversation, with the number of its call."""
 
     @classmethod
     def from_events(
@@ -52,9 +52,9 @@ class AgentConversation:
         put_off: str | None = None,
         asked: Collection[str] = (),
     ) -> "AgentConversation":
-        """The conversation that a log holds, ready to continue.
+        """The conversation of a log, ready to continue.
 
-        `put_off` is the call that a hook deferred, `asked` are the calls that wait for approval.
+        `put_off` is the call that a hook deferred, `asked` are those that wait for the user.
         """
         conversation = cls()
         for event in events:
@@ -65,12 +65,12 @@ class AgentConversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What a model is sent: users and assistants take turns, answers follow their calls."""
+        """The messages for a model: user and assistant alternate, results follow their calls."""
         return tuple(self._messages)
 
     @property
     def last_text(self) -> str:
-        """The model's last text without its calls; joined where it was cut off and continued."""
+        """The model's last text, without calls; includes continued answers."""
         said: list[str] = []
         is_wanted = True
         for message in reversed(self._messages):
@@ -85,7 +85,7 @@ class AgentConversation:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the model's work was interrupted without a request to stop."""
+        """Whether the model had not finished and was not stopped."""
         last = self._messages[-1] if self._messages else None
         if isinstance(last, AssistantMessage):
             return last.stop_reason == "aborted"
@@ -97,7 +97,7 @@ class AgentConversation:
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that have to be made before anything else is said, in the order asked."""
+        """Calls that must run before other messages, in order."""
         last = self._messages[-1] if self._messages and self._left_open else None
         blocks = last.content if isinstance(last, AssistantMessage) else ()
         return tuple(
@@ -107,7 +107,7 @@ class AgentConversation:
         )
 
     def read_before(self, call_ids: Sequence[str]) -> Conversation:
-        """The message that makes the first of these calls that is found, and those before it."""
+        """The message with the first of these calls that is found, and those before it."""
         wanted = set(call_ids)
         opened = AssistantMessage(tuple(self._open_blocks), message_id=self._open_id or "")
         if _makes_call(opened, wanted):
@@ -119,13 +119,13 @@ class AgentConversation:
         return Conversation(self.messages)
 
     def complete(self, results: Sequence[ToolResult]) -> list[ToolResult]:
-        """These results, with those that other calls of the same answer had before."""
+        """These results, with earlier ones of the same answer."""
         found = {**self._held, **{result.id: result for result in results}}
         held = [found.pop(call_id) for call_id in self._unanswered if call_id in found]
         return [*held, *found.values()]
 
     def _reopen(self, result_of: ResultOf, put_off: str | None, asked: Collection[str]) -> None:
-        """Keep calls open that the log shows as deferred or as waiting for approval."""
+        """Leave calls open that the log shows as deferred, or as unanswered questions."""
         self._close_answer()
         results = {
             call_id: result
@@ -133,12 +133,12 @@ class AgentConversation:
             if (result := _find_result(call_id, result_of)) is not None
         }
         waiting = [call_id for call_id in self._unanswered if call_id not in results]
-        # A call that a hook put off counts if it is the only one that waits for its answer.
+        # A call that a hook deferred counts only if no other one waits for an answer.
         if waiting == [put_off] or any(call_id in asked for call_id in waiting):
             self._left_open, self._held = tuple(waiting), results
 
     def take(self, event: ConversationEvent, result_of: ResultOf | None = None) -> None:
-        """Go one event further."""
+        """Apply one event."""
         # Whatever comes after a call comes after its answer.
         self._left_open = ()
         match event:
@@ -158,7 +158,7 @@ class AgentConversation:
                 self.replace(event.messages)
 
     def settle(self, results: Sequence[ToolResult]) -> UserMessage | None:
-        """Answer the calls of the last message; the message that carries the answers.
+        """Answer the calls of the last message; returns the message with the results.
 
         None if calls were deferred: they stay open, and the other results are held.
         """
@@ -171,9 +171,9 @@ class AgentConversation:
         return self._answer(found)
 
     def repair(self, result_of: ResultOf | None = None, *, is_cut_off: bool = False) -> None:
-        """Close an answer that was cut off, and add results for calls without one.
+        """Close an interrupted answer, and answer its unanswered calls.
 
-        If the log ends after results, the messages beside them have not been sent yet.
+        If the log ends after results, additions to them are missing.
         """
         self._close_answer()
         if self._unanswered and not self._left_open:
@@ -189,7 +189,7 @@ class AgentConversation:
                 self._append_user(UserMessage((TextBlock(text),), synthetic=True))
 
     def become(self, other: "AgentConversation") -> None:
-        """Go on as another conversation, which was built from the same log later."""
+        """Become another conversation that was built later from the same log."""
         self.replace(other.messages)
         self._unanswered = dict(other._unanswered)
         self._left_open, self._held = other._left_open, dict(other._held)
@@ -200,7 +200,7 @@ class AgentConversation:
             self._close("aborted", TokenUsage(), "", self._open_id)
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """Put other messages in place of all of these."""
+        """Replace all messages."""
         self._messages = []
         self._open_id, self._open_blocks, self._unanswered = None, [], {}
         self._left_open, self._held = (), {}
@@ -222,7 +222,7 @@ class AgentConversation:
     def _append_assistant(self, message: AssistantMessage) -> None:
         last = self._messages[-1] if self._messages else None
         if isinstance(last, AssistantMessage):
-            # An answer that went on after it was cut off is one message for every provider.
+            # An answer that was continued after an interruption is one message for every provider.
             content = _filter_sendable([*last.content, *message.content], is_cut=False)
             self._messages[-1] = AssistantMessage(
                 content, message.model, message.message_id, message.stop_reason, message.usage
@@ -263,7 +263,7 @@ class AgentConversation:
 
 
 def _find_result(call_id: str, result_of: ResultOf) -> ToolResult | None:
-    """The known part of a call's result, or a note that it is lost."""
+    """The known result of a call, or one that says it is lost."""
     try:
         return result_of(call_id)
     except ResultLost as lost:
@@ -279,19 +279,19 @@ def _has_calls(message: AssistantMessage) -> bool:
 
 
 def _is_continuation_request(message: UserMessage) -> bool:
-    """Whether the model is to go on with an answer that was cut off."""
+    """Whether the message asks the model to continue an interrupted answer."""
     texts = [block.text for block in message.content if isinstance(block, TextBlock)]
     asking = (*reminders.UNFINISHED.values(), reminders.BROKEN_OFF)
     return any(sentence in text for text in texts for sentence in asking)
 
 
 def extract_text(message: AssistantMessage) -> str:
-    """The text of an answer without thoughts and calls."""
+    """The text of an answer without thinking and calls."""
     return "".join(block.text for block in message.content if isinstance(block, TextBlock))
 
 
 def _filter_sendable(blocks: list[AssistantBlock], *, is_cut: bool) -> tuple[AssistantBlock, ...]:
-    """What providers take back: no blank text, and no thought that ends a message unsigned."""
+    """The blocks that providers accept back: no blank text, no unsigned thinking at the end."""
     kept = [b for b in blocks if not (isinstance(b, TextBlock) and not b.text.strip())]
     while is_cut and kept and isinstance(kept[-1], ThinkingBlock):
         kept.pop()

@@ -1,7 +1,7 @@
-"""What a front end sees of a running agent, in the order it happens.
+"""The events of a running agent for frontends, in order.
 
-The model's own deltas and the session's events about calls and hooks pass through as they are;
-here is only what the loop adds. What has to outlive the process is in the session's log as well.
+The model's deltas and the session's events about calls and hooks are passed through; this module
+has what the loop adds. Everything that must survive the process is also in the session's log.
 """
 
 from typing import Any, Literal
@@ -46,7 +46,7 @@ TerminalReason = Literal[
 
 
 class RunStarted(JsonEvent, frozen=True, tag=True):
-    """The agent begins: which model, with which tools."""
+    """The agent starts, with its model and its tools."""
 
     session_id: str
     model: str
@@ -60,20 +60,20 @@ class ToolCalled(JsonEvent, frozen=True, tag=True):
 
 
 class ToolAnswered(JsonEvent, frozen=True, tag=True):
-    """A call has its result; calls side by side end in any order."""
+    """A call has its result; parallel calls end in any order."""
 
     result: ToolResult
 
 
 class MessageAdded(JsonEvent, frozen=True, tag=True):
-    """A whole message entered the conversation."""
+    """A complete message was added to the conversation."""
 
     message: UserMessage | AssistantMessage
     message_id: str
     results: tuple[ToolResult, ...] = ()
-    """The full results behind a message of answers, in its order."""
+    """The complete results of a message with results, in order."""
     is_beside_results: bool = False
-    """Whether results brought it along, such as the text of a skill."""
+    """Whether it was added next to results, such as the text of a skill."""
 
 
 class TurnEnded(JsonEvent, frozen=True, tag=True):
@@ -86,7 +86,7 @@ class TurnEnded(JsonEvent, frozen=True, tag=True):
 
 
 class Nudged(JsonEvent, frozen=True, tag=True):
-    """The model repeats itself and got a message about it."""
+    """The model repeated itself and got a hint."""
 
     sentence: str
 
@@ -98,7 +98,7 @@ class Told(JsonEvent, frozen=True, tag=True):
 
 
 class FromAgent(JsonEvent, frozen=True, tag=True):
-    """What a sub-agent does, as it would say it itself."""
+    """An event of a subagent."""
 
     agent_id: str
     agent_type: str
@@ -107,13 +107,13 @@ class FromAgent(JsonEvent, frozen=True, tag=True):
 
 
 class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
-    """The last event: how it ended."""
+    """The last event: how the run ended."""
 
     subtype: Subtype
     is_error: bool
     terminal_reason: TerminalReason
     result: str
-    """The model's last text, or the reason why it is missing."""
+    """The model's last text, or why there is none."""
     session_id: str
     turns: int
     stop_reason: str | None = None
@@ -121,24 +121,24 @@ class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
     usage: TokenUsage = TokenUsage()
     model_usage: dict[str, TokenUsage] = msgspec.field(default_factory=dict[str, TokenUsage])
     cost_usd: float | None = None
-    """None where no price is known."""
+    """None if a price is unknown."""
     duration_ms: float = 0.0
     model_ms: float = 0.0
     denials: tuple[ToolResult, ...] = ()
-    """Calls that were refused for want of permission, those of sub-agents as well."""
+    """Calls that were refused permission, including those of subagents."""
     errors: tuple[str, ...] = ()
     pending: tuple[PermissionRequest, ...] = ()
-    """The calls that wait for approval; `run(None, answers=...)` continues with them."""
+    """The calls that wait for the user; `run(None, answers=...)` continues with them."""
     deferred_call: ToolCall | None = None
     """The call that a hook deferred; the next run of the session makes it first."""
     error_status: int | None = None
-    """What the model's server answered last, where it ended the run with an HTTP error."""
+    """The last HTTP status of the model's server, if it ended the run."""
     failure: Failure | None = None
-    """Why the model gave no answer, where that ended the run."""
+    """Why the model gave no answer, if that ended the run."""
 
 
 PASSED_ON = CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded
-"""Events of the session that are passed on unchanged."""
+"""Events of the session that are passed through."""
 
 AgentEvent = (
     RunStarted

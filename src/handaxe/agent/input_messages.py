@@ -1,4 +1,4 @@
-"""Messages for the model: from the user, hooks, background work and the runtime."""
+"""Messages to the model: from the user, hooks, background work and the runtime."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Prompt = str | Sequence[TextBlock | ImageBlock]
 
 
 class InputMessages:
-    """Puts words into one conversation, and keeps those that have to wait."""
+    """Adds messages to one conversation, and holds those that must wait."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class InputMessages:
         self._tell(MessageAdded(said.message, said.message_id, (), is_beside_results))
 
     def remind(self, texts: Sequence[str]) -> None:
-        """Add what no person said, marked as such."""
+        """Add messages of the runtime, marked as such."""
         for text in texts:
             self.say(frame_reminder(text), synthetic=True)
 
@@ -65,30 +65,30 @@ class InputMessages:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether a message waits for the model."""
+        """Whether a message of the user is waiting."""
         return bool(self._waiting)
 
     @property
     def has_news(self) -> bool:
-        """Whether a message waits besides output lines of running work."""
+        """Whether there are messages other than lines of running work."""
         if self._waiting or self._workplace.pipeline_context.hooks.late:
             return True
         return any(notice.is_final for notice in self._workplace.notices())
 
     @property
     def has_anything(self) -> bool:
-        """Whether there is something to hear."""
+        """Whether there are any messages."""
         return self.has_news or bool(self._workplace.notices())
 
     def flush_queue(self) -> bool:
-        """Send the messages that arrived meanwhile: from the user and from background work."""
+        """Add waiting messages: from the user, and from background work."""
         waiting, self._waiting = self._waiting, []
         self._arrived.clear()
         for prompt in waiting:
             self.say(prompt)
         notices = self._workplace.notices()
         for notice in notices:
-            # The log has the notice, and that it was told, as one record.
+            # The log has the notice and its delivery as one record.
             self.say(frame_reminder(notice.text), synthetic=True, notices=(notice.id,))
         self._workplace.mark_told(notices)
         late = self._workplace.pipeline_context.hooks.take_late()
@@ -96,11 +96,11 @@ class InputMessages:
         return bool(waiting or notices or late)
 
     def stop_waiting(self) -> None:
-        """Something came that background work knows nothing of."""
+        """Wake the waiting for background work because of another message."""
         self._arrived.set()
 
     async def wait_for_work(self, agents_s: float, commands_s: float) -> None:
-        """Wait for a message from background work or from the user."""
+        """Wait for messages of background work, or for the user."""
         waits = (
             asyncio.ensure_future(self._workplace.await_work(agents_s, commands_s)),
             asyncio.ensure_future(self._arrived.wait()),
@@ -113,7 +113,7 @@ class InputMessages:
 
 
 def refuse_if_empty(prompt: Prompt) -> None:
-    """Raise `SetupError` for a prompt that says nothing: no provider takes an empty message."""
+    """Raise `SetupError` for an empty prompt, which no provider accepts."""
     if not isinstance(prompt, str):
         _refuse_other_types(prompt)
     has_picture = not isinstance(prompt, str) and any(isinstance(b, ImageBlock) for b in prompt)
@@ -122,7 +122,7 @@ def refuse_if_empty(prompt: Prompt) -> None:
 
 
 def _refuse_other_types(prompt: object) -> None:
-    """Raise `SetupError` unless it is a list of texts and pictures."""
+    """Raise `SetupError` for anything but a list of texts and images."""
     if isinstance(prompt, Sequence):
         parts = cast("Sequence[object]", prompt)
         wrong = [part for part in parts if not isinstance(part, TextBlock | ImageBlock)]
@@ -130,17 +130,17 @@ def _refuse_other_types(prompt: object) -> None:
             return
         prompt = wrong[0]
     raise SetupError(
-        f"A prompt is a text, or a list of `TextBlock` and `ImageBlock`, not {prompt!r:.100}."
+        f"A prompt must be a text or a list of `TextBlock` and `ImageBlock`, not {prompt!r:.100}."
     )
 
 
 def extract_prompt_text(prompt: Prompt) -> str:
-    """A prompt without its pictures."""
+    """A prompt without its images."""
     if isinstance(prompt, str):
         return prompt
     return "\n".join(block.text for block in prompt if isinstance(block, TextBlock))
 
 
 def make_message_id() -> str:
-    """An id for a message."""
+    """A new message id."""
     return str(uuid4())

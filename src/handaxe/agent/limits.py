@@ -1,4 +1,4 @@
-"""How far an agent may go: turns, tokens, money, time; and what it has used so far."""
+"""The limits of an agent: turns, tokens, money, time; and their use so far."""
 
 import math
 import time
@@ -13,11 +13,11 @@ from handaxe.text.escape import format_count
 
 MILLION = 1_000_000
 SOFT_SHARE = 0.8
-"""How much of a budget may be used before the model is asked to finish."""
+"""The share of a budget after which the model is asked to finish."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model costs, in dollars for a million tokens."""
+    """A model's price, in dollars per million tokens."""
 
     input: float
     output: float
@@ -25,7 +25,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     cache_write: float | None = None
 
     def of(self, usage: TokenUsage) -> float:
-        """What these tokens cost."""
+        """The cost of these tokens."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         return (
@@ -37,27 +37,27 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one run; None means unlimited."""
+    """The limits of one run; None means no limit."""
 
     max_turns: int | None = None
     """Round trips with tools."""
     max_tokens: int | None = None
-    """Tokens in and out, over all answers and sub-agents."""
+    """Input and output tokens of all answers, including subagents."""
     max_cost_usd: float | None = None
     max_wall_s: float | None = None
 
     def __post_init__(self) -> None:
-        """A limit that could not hold, or lets nothing happen at all, is a mistake."""
+        """Reject limits that are invalid or allow nothing."""
         for name in ("max_turns", "max_tokens"):
             if (count := getattr(self, name)) is not None and count < 1:
-                raise SetupError(f"`{name}` has to be at least 1.")
+                raise SetupError(f"`{name}` must be at least 1.")
         for name in ("max_cost_usd", "max_wall_s"):
             if (amount := getattr(self, name)) is not None and not 0 < amount < math.inf:
-                raise SetupError(f"`{name}` has to be a number above 0.")
+                raise SetupError(f"`{name}` must be a number above 0.")
 
 
 class LimitReached(msgspec.Struct, frozen=True):
-    """Which limit ended the work, in words for a person."""
+    """The limit that ended the work, described for the user."""
 
     subtype: Subtype
     reason: TerminalReason
@@ -65,7 +65,7 @@ class LimitReached(msgspec.Struct, frozen=True):
 
 
 class _Spent(msgspec.Struct, frozen=True):
-    """What a prompt and what followed it have used of the limits."""
+    """The use of the limits by a prompt and its continuations."""
 
     turns: int = 0
     tokens: int = 0
@@ -73,7 +73,7 @@ class _Spent(msgspec.Struct, frozen=True):
 
 
 class Meter:
-    """What was used; a sub-agent's use counts for its parent as well."""
+    """The use so far; a subagent's use also counts for its parent."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Meter:
         self.start()
 
     def start(self, *, goes_on: bool = False) -> None:
-        """A new run: everything from zero; with `goes_on` the limits still know the last one."""
+        """Start a new run at zero; with `goes_on` the limits continue from the last one."""
         self._earlier = self._spent() if goes_on else _Spent()
         self.turns = 0
         self.by_model = {}
@@ -118,19 +118,19 @@ class Meter:
 
     @property
     def elapsed_s(self) -> float:
-        """How long the run has been active."""
+        """The duration of the run."""
         return self._now() - self._began
 
     @property
     def cost_usd(self) -> float | None:
-        """What it cost; None if the price of any model used is unknown."""
+        """The cost; None if the price of any used model is unknown."""
         return self._cost_usd
 
     def add(self, model: str, usage: TokenUsage, *, asked: str = "") -> None:
         """Count one answer.
 
-        A server may answer under a name of its own. Where that has no price, the price of the
-        model that was asked for counts: a budget has to hold there too.
+        A server may answer under another model name. If that has no price, the price of the
+        requested model counts, so that budgets hold there too.
         """
         if (
             asked
@@ -146,7 +146,7 @@ class Meter:
             self._parent.add(model, usage)
 
     def price(self, model: str, usage: TokenUsage) -> float | None:
-        """What an answer costs: by the host's prices, else by the list that comes with us."""
+        """The cost of an answer: by the host's prices, else by the built-in list."""
         if model in self.prices:
             return self.prices[model].of(usage)
         from handaxe.models.prices import cost_usd
@@ -154,7 +154,7 @@ class Meter:
         return cost_usd(model, usage)
 
     def check_prices(self, model: str) -> None:
-        """A budget in money is a lie without a price: say so before anything is spent."""
+        """Reject a budget in money without a price, before anything is spent."""
         if self.limits.max_cost_usd is not None and self.price(model, TokenUsage()) is None:
             raise SetupError(
                 f"A budget in dollars needs the price of {model!r}. "
@@ -162,7 +162,7 @@ class Meter:
             )
 
     def check_near_limit(self) -> str | None:
-        """Once in a run: how much of the budget is used, when there is little left of it."""
+        """A note once per run when little of the budget is left."""
         if self._has_warned:
             return None
         tokens, cost = self.limits.max_tokens, self.limits.max_cost_usd
@@ -173,10 +173,10 @@ class Meter:
         if cost is not None and self.cost_usd is not None and spent.cost_usd >= SOFT_SHARE * cost:
             told.append(f"${spent.cost_usd:.4f} of ${cost:.4f}")
         self._has_warned = bool(told)
-        return f"The budget is nearly used up: {' and '.join(told)}." if told else None
+        return f"The budget is almost used up: {' and '.join(told)}." if told else None
 
     def check_limits(self) -> LimitReached | None:
-        """The limit that is used up, if any; a parent's limits hold for its agents."""
+        """The reached limit, if any; a parent's limits apply to its agents."""
         limits, spent = self.limits, self._spent()
         used = spent.tokens
         if limits.max_turns is not None and spent.turns >= limits.max_turns:
@@ -196,7 +196,7 @@ class Meter:
         return above if above is not None and above.reason != "max_turns" else None
 
     def has_room_for_turn(self) -> bool:
-        """Whether the limits allow one more answer to background work."""
+        """Whether the limits allow one more answer without a prompt."""
         most = self.limits.max_turns
         is_last = most is not None and self._spent().turns + 1 >= most
         return not is_last and self.check_limits() is None
@@ -210,28 +210,28 @@ class Meter:
         )
 
     def check_time_limit(self) -> LimitReached | None:
-        """The limit of time, if that is the one that is used up."""
+        """The time limit, if it is reached."""
         reached = self.check_limits()
         return reached if reached is not None and reached.reason == "time_limit" else None
 
 
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a loop asks."""
+    """The options of a loop."""
 
     max_output_tokens: int = 16_000
     thinking_tokens: int | None = None
     effort: str | None = None
     stop_after_nudges: int | None = None
-    """How many messages a repeating model gets before it is stopped; None: it is never stopped."""
+    """How often a model that repeats itself gets a hint before it is stopped; None: never."""
     wait_for_agents_s: float = 0.0
-    """How long a run that could end waits for agents it started in the background."""
+    """How long a run that could end waits for its background agents."""
     wait_for_commands_s: float = 0.0
-    """The same for commands and watches; an endless one must not block a run."""
+    """The same for commands and watches; an endless one must not hold a run."""
     auto_compact: bool = True
-    """Whether a conversation that grows too long is summed up without being asked."""
+    """Whether a conversation that grows too long is summarized automatically."""
     is_sub_agent: bool = False
     may_put_off: bool = False
-    """Whether a run ends where a hook puts a call off, to go on with it later."""
+    """Whether a run ends when a hook defers a call, to continue later."""
 
 
 MAX_STOP_BLOCKS = 8
@@ -239,18 +239,18 @@ MAX_CONTINUATIONS = 3
 
 
 class ContinuationBudget:
-    """What one run has used of it."""
+    """The use by one run."""
 
     def __init__(self) -> None:
         self.stop_blocks = 0
         self.was_broken = False
-        """Whether the last answer broke off."""
+        """Whether the last answer was interrupted."""
         self.idle_since: float | None = None
-        """When the run could first have ended, had it not waited for background work."""
+        """When the run could first have ended without background work."""
         self._continuations = 0
 
     def may_go_on(self) -> bool:
-        """Whether an answer that was cut off may be asked to go on; counts it."""
+        """Whether an interrupted answer may be continued; counts it."""
         self._continuations += 1
         return self._continuations <= MAX_CONTINUATIONS
 

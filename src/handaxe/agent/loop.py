@@ -1,7 +1,7 @@
-"""Ask the model, run its calls, repeat until it has nothing left to do.
+"""Ask the model, run its calls, and repeat until it is done.
 
-One run is one task. It emits events; state that must survive the process is in the session's log
-before listeners see it. However a run ends, the conversation can be sent again.
+One run is one task. Events report progress; what must survive the process is in the session's log
+before it is reported. However a run ends, the conversation can be sent again.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _MENDABLE = frozenset({"broken_stream", "timed_out", "unreachable", "overloaded"
 
 
 class AgentLoop:
-    """One conversation with one model in one workplace."""
+    """One conversation with one model in one session."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class AgentLoop:
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is under way."""
+        """Whether a run is active."""
         return self._task is not None and not self._task.done()
 
     def send(self, prompt: Prompt) -> None:
-        """Send a message to a running agent: the model gets it after the current calls."""
+        """Send a message to a running agent, which gets it when its current calls are done."""
         self.inputs.keep(prompt)
 
     def interrupt(self, by: EndedBy = "user") -> bool:
@@ -92,18 +92,18 @@ class AgentLoop:
         return True
 
     async def stop(self) -> None:
-        """Interrupt the run, if there is one, and wait until it is tidied up."""
+        """Interrupt the run, if there is one, and wait until it has cleaned up."""
         self.interrupt()
         if self._task is not None and not self._task.done():
             await asyncio.wait((self._task,))
 
     def suspend(self) -> bool:
-        """Stop like `interrupt`, but say nothing of it: the work is meant to go on later."""
+        """Stop like `interrupt`, but without a note, because the work will continue later."""
         self._is_silent = self._workplace.pipeline_context.questions.outlive_work = True
         return self.interrupt()
 
     def tell(self, event: AgentEvent) -> None:
-        """Put an event into the listener's stream; between runs there is no listener."""
+        """Add an event to the stream of the current run."""
         if self.is_running:
             self._denials += structured_output.find_denied_results(event)
             self._events.put_nowait(event)
@@ -113,7 +113,7 @@ class AgentLoop:
     ) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; the last event says how it ended. None continues without a prompt."""
         if self.is_running:
-            raise RuntimeError("This agent is at work; use `send` to tell it something.")
+            raise RuntimeError("This agent is already running; use `send` to send it a message.")
         self.continuation.begin(prompt)
         self._events, self._denials = asyncio.Queue(), []
         self._has_begun = self._is_interrupted = self._is_silent = False
@@ -130,16 +130,16 @@ class AgentLoop:
                 await asyncio.wait((task,))
 
     def rewind(self, messages: tuple[Message, ...]) -> Compacted:
-        """Drop everything after these messages, an earlier state of the conversation."""
+        """Return to an earlier state of the conversation."""
         self._workplace.drop_pending(self.conversation.call_ids)
         return self._compactor.rewind(messages)
 
     async def compact(self, instructions: str = "") -> Compacted | None:
-        """Make the conversation shorter now; None if nothing is there or a hook forbids it."""
+        """Shorten the conversation now; None if it is empty or a hook forbids it."""
         if self.is_running:
-            raise RuntimeError("This agent is at work; it makes its conversation shorter itself.")
+            raise RuntimeError("This agent is running; it shortens its conversation itself.")
         if self.conversation.open_calls:
-            raise SetupError("A call waits to be made. Go on with it first.")
+            raise SetupError("A call is waiting. Continue with it first.")
         specs = self._workplace.specs()
         system = self._system(specs)
         return await self._compactor.compact(
@@ -186,7 +186,7 @@ class AgentLoop:
             return structured_output.make_failure_result(failed)
 
     async def _clean_up(self, *, mark: bool = True) -> RunResult:
-        """Leave a conversation that can go on: every call answered, the interruption said."""
+        """Leave a valid conversation: every call answered, the interruption noted."""
         turn, self._turn = self._turn, None
         had_calls = False
         if turn is not None:
@@ -211,7 +211,7 @@ class AgentLoop:
         return ending or await self._answers(guard, rest)
 
     async def _answers(self, guard: LoopGuard, rest: ContinuationBudget) -> RunResult:
-        """Answer after answer until one of them is the last."""
+        """Get answers until one of them is final."""
         while True:
             reached = self.meter.check_limits()
             if reached is not None:
@@ -244,7 +244,7 @@ class AgentLoop:
     async def _open(
         self, guard: LoopGuard, rest: ContinuationBudget, prompt: Prompt | None
     ) -> RunResult | None:
-        """Begin; an ending if the calls that wait to be made end it at once."""
+        """Begin a run; an ending if waiting calls end it at once."""
         context = self._workplace.pipeline_context
         if context.opening is not None:
             await context.opening()
@@ -273,7 +273,7 @@ class AgentLoop:
         return self._turn is not None and await self._turn.is_only(call_id)
 
     async def _answer(self, rest: ContinuationBudget) -> ModelTurn:
-        """One whole answer; what can be mended is mended by asking again."""
+        """One complete answer; recoverable failures are asked again."""
         compacted = False
         while True:
             specs = self._workplace.specs()
@@ -301,7 +301,7 @@ class AgentLoop:
                     if failed.failure not in _MENDABLE or not rest.may_go_on():
                         raise
                     turn.cut_off()
-                    self.tell(Told(f"{failed.sentence} Asking the model to go on."))
+                    self.tell(Told(f"{failed.sentence} Asking the model to continue."))
                     rest.was_broken = True
                     return turn
                 if failed.failure != "too_long" or compacted or not self.options.auto_compact:

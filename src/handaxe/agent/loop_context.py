@@ -1,4 +1,4 @@
-"""What a loop needs of the session it works in, joined by `handaxe.app`."""
+"""The parts of a session that a loop needs, assembled by `handaxe.app`."""
 
 from collections.abc import Awaitable, Callable, Container, Sequence
 
@@ -51,59 +51,59 @@ async def _has_any(tool: str) -> bool:  # noqa: ARG001 - the call itself will te
 
 
 class LoopContext(msgspec.Struct, kw_only=True):
-    """A session, or a sub-agent's share of one, as its loop sees it."""
+    """A session, or a subagent's part of one, for its loop."""
 
     pipeline_context: PipelineContext
     open_stream: Callable[[OnResult], CallStream]
     specs: Callable[[], tuple[ToolSpec, ...]]
-    """The tools on offer now, in the order the model sees them."""
+    """The available tools, in the model's order."""
     waiting_specs: Callable[[], tuple[ToolSpec, ...] | None] = _return_none
-    """The tools that a provider may search for itself; None where it is not to."""
+    """The tools that a provider may search itself; None if it must not."""
     subscribe: Callable[[Callable[[Event], None]], Callable[[], None]]
     new_call_id: Callable[[], str]
     flush: Callable[[], None]
     notes: Callable[[], tuple[str, ...]] = _return_empty
-    """Sections of the system prompt that only this place knows; asked for once."""
+    """Additional sections of the system prompt, requested once."""
     changes: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
-    """What differs from the notes by now; told with the next request, and no reason for one."""
+    """Changes since the notes; sent with the next request, without causing one."""
     notices: Callable[[], Sequence[Notice]] = _return_no_notices
-    """Messages of background work that have not been delivered."""
+    """Undelivered notices of background work."""
     mark_told: Callable[[Sequence[Notice]], None] = _ignore_notices
-    """These are in the conversation and its log now."""
+    """Mark notices as delivered to the conversation and its log."""
     await_work: Callable[[float, float], Awaitable[bool]] = _wait_for_nothing
-    """Wait so long for background agents, and so long for commands; whether there are notices."""
+    """Wait for background agents and commands, with a limit for each; whether there are notices."""
     origin: RequestOrigin = RequestOrigin()
-    """What the requests of this place say of themselves."""
+    """Metadata for this loop's requests."""
     nearby: NestedMemory | None = None
-    """Instructions that count once files near them were read."""
+    """Instructions that apply after files near them were read."""
     reminders: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
     """State to repeat after the conversation was shortened."""
     has_tool: Callable[[str], Awaitable[bool]] = _has_any
-    """Whether a tool is on offer, after waiting for all servers that could provide it."""
+    """Whether a tool is available, after waiting for its possible providers."""
 
     title: Callable[[], str | None] = _return_none
-    """The session's name, if it has one."""
+    """The session's name, if any."""
     rename: Callable[[str], None] = _ignore_name
-    """Give the session another name."""
+    """Rename the session."""
 
     async def fire(self, name: str, **details: object) -> Outcome:
-        """What hooks say to an occasion of the agent's."""
+        """The hooks' outcome for an event of the agent."""
         return await fire_hooks(self.pipeline_context, name, **details)
 
     async def find_missing(self, calls: Sequence[ToolCall]) -> ToolCall | None:
-        """The first of these calls whose tool is not on offer."""
+        """The first of these calls whose tool is not available."""
         for call in calls:
             if not await self.has_tool(call.tool):
                 return call
         return None
 
     def list_pending(self, call_ids: Container[str]) -> list[PermissionRequest]:
-        """What these calls wait for an answer to."""
+        """The permission requests of these calls."""
         asked = self.pipeline_context.questions.requests
         return [request for request in asked if request.call_id in call_ids]
 
     def drop_pending(self, call_ids: Container[str]) -> None:
-        """End the waiting ones of these calls: an answer is no longer possible."""
+        """End the waiting calls among these, because no answer is possible any more."""
         for request in self.list_pending(call_ids):
             dropped = ToolResult.from_fault(Cancelled(started=False))
             dropped = msgspec.structs.replace(dropped, id=request.call_id, tool=request.tool)

@@ -1,7 +1,7 @@
-"""Notice a model that goes in circles: tell it, and stop it only if the host wants that.
+"""Detect a model that repeats itself: send a hint, and stop it only if the host wants that.
 
-Work that repeats itself but gets somewhere is left alone: a call counts only while its result
-stays the same, and tools that are made for waiting never count.
+Repeated work with progress is fine: a call counts only while its result stays the same, and tools
+for waiting never count.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ WAITING_TOOLS = frozenset({"Monitor", "Sleep", "TaskOutput", "TaskList", "TaskGe
 SAME = 3
 FAILURES = 5
 ROUNDS = 3
-"""How often a pair of calls may alternate before it is a circle."""
+"""How often a pair of calls may alternate before it counts as a loop."""
 
 
 class DetectedLoop(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class LoopGuard:
     def watch(
         self, calls: Sequence[ToolCall], results: Sequence[ToolResult]
     ) -> DetectedLoop | None:
-        """Take in a message's calls; what to do if they go in circles."""
+        """Add a message's calls; returns a detected loop."""
         found: str | None = None
         errors: dict[bytes, str] = {}
         for call, result in zip(calls, results, strict=True):
@@ -73,7 +73,7 @@ class LoopGuard:
             self._failures, self._last_code = 1, result.code
 
     def _find_same_error(self, errors: dict[bytes, str]) -> str | None:
-        """What failed in message after message with the same words, whatever it was given."""
+        """A failure that repeats in message after message with the same text, for any input."""
         self._errors = [*self._errors[1 - SAME :], errors]
         if len(self._errors) < SAME:
             return None
@@ -81,28 +81,29 @@ class LoopGuard:
         if again is None:
             return None
         return (
-            f"{errors[again]} and the same words {SAME} times in a row, whatever it was given. "
-            "The message says what is missing: do that first, or say what blocks you."
+            f"{errors[again]} and the same message {SAME} times in a row, with different "
+            "inputs. Read what the message says is missing: do that first, or report the "
+            "obstacle."
         )
 
     def _find_loop(self, result: ToolResult) -> str | None:
         past = self._past
         if len(past) >= SAME and len(set(past[-SAME:])) == 1:
             return (
-                f"the same {result.tool} call gave the same result {SAME} times in a row. "
-                "Repeating it will not change anything: use what it told you, try another "
-                "way, or say what blocks you."
+                f"the same {result.tool} call returned the same result {SAME} times in a "
+                "row. Repeating it will not change anything: use the result, try another "
+                "way, or report the obstacle."
             )
         tail = past[-2 * ROUNDS :]
         if len(tail) == 2 * ROUNDS and len(set(tail)) == 2 and tail[::2] == tail[:1] * ROUNDS:
             return (
                 f"the same two calls alternated {ROUNDS} times with the same results. "
-                "Step back: decide on one way, or say what blocks you."
+                "Choose one way, or report the obstacle."
             )
         if self._failures >= FAILURES:
             return (
-                f"{self._failures} calls in a row failed with {result.code}. "
-                "Read the last message again and change the approach, not only the words."
+                f"{self._failures} calls in a row failed with {result.code}. Read the "
+                "last message again and change the approach, not only the wording."
             )
         return None
 

@@ -1,6 +1,6 @@
-"""How a user sees an answer that hooks may change: `MessageDisplay`.
+"""Hooks for displayed answers: `MessageDisplay`.
 
-Only what is shown changes. The conversation, the log and the model keep the answer as it is.
+Only the display changes. The conversation, the log and the model keep the original answer.
 """
 
 from collections.abc import AsyncGenerator
@@ -21,7 +21,7 @@ Events = AsyncGenerator[AgentEvent, None]
 
 
 async def display_events(context: PipelineContext, events: Events, *, by_lines: bool) -> Events:
-    """The events of a run as they are shown: line by line on a screen, else whole answers."""
+    """The displayed events of a run: line by line on a screen, otherwise complete answers."""
     async with aclosing(events):
         if not context.hooks.watches("MessageDisplay"):
             async for event in events:
@@ -34,7 +34,7 @@ async def display_events(context: PipelineContext, events: Events, *, by_lines: 
 
 
 class _Display:
-    """One run, seen through hooks."""
+    """The display of one run with hooks."""
 
     def __init__(self, context: PipelineContext) -> None:
         self._context = context
@@ -43,7 +43,7 @@ class _Display:
         self._index = 0
 
     async def _replaced(self, delta: str, *, final: bool) -> str:
-        """What is shown in place of a piece; the piece itself if no hook minds."""
+        """The text to show instead of a piece; the piece itself if no hook changes it."""
         outcome = await fire_hooks(
             self._context,
             "MessageDisplay",
@@ -61,7 +61,7 @@ class _Display:
 
 
 class _LineDisplay(_Display):
-    """Whole lines as they come; the rest at the end of the answer, or before its first call."""
+    """Complete lines as they come; the rest at the end of the answer, or before its first call."""
 
     def __init__(self, context: PipelineContext) -> None:
         super().__init__(context)
@@ -69,7 +69,7 @@ class _LineDisplay(_Display):
         self._is_open = False
 
     async def show(self, event: AgentEvent) -> Events:
-        """What is shown of an event."""
+        """The display of an event."""
         if isinstance(event, TextDelta):
             self._is_open = True
             lines, newline, self._rest = (self._rest + event.text).rpartition("\n")
@@ -87,14 +87,14 @@ class _LineDisplay(_Display):
 
 
 class _WholeMessageDisplay(_Display):
-    """Each answer at once, when it is complete."""
+    """Each answer when it is complete."""
 
     def __init__(self, context: PipelineContext) -> None:
         super().__init__(context)
         self._last = ("", "")
 
     async def show(self, event: AgentEvent) -> Events:
-        """What is shown of an event."""
+        """The display of an event."""
         if isinstance(event, AssistantSaid):
             content = await self._content(event.content)
             event = msgspec.structs.replace(event, content=content)

@@ -1,4 +1,4 @@
-"""Hooks that ask a model: the session's own model, or an agent with read-only tools."""
+"""Answer hooks that ask a model: with the session's model, or with a read-only agent."""
 
 from collections.abc import Callable
 from contextlib import aclosing
@@ -28,12 +28,12 @@ from handaxe.contract.ports.model import (
 MAX_TURNS = 50
 ANSWER_TOKENS = 2_000
 TOOLS: Final = ("Read", "Glob", "Grep", "Bash")
-"""Bash in plan mode: it runs only commands that are proved read-only."""
+"""Bash in plan mode runs only provably read-only commands."""
 _PATH = "hook"
 
 
 class SessionHookModels(HookModels):
-    """Who answers the hooks of one agent's session."""
+    """Answers the hooks of one agent's session."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SessionHookModels(HookModels):
         open_model: Callable[[str | None], Model],
         origin: RequestOrigin,
     ) -> None:
-        """`open_model` opens a model by name; None is the one at work now."""
+        """`open_model` opens a model by name; None is the current one."""
         self._agents = agents
         self._meter = meter
         self._open = open_model
@@ -51,11 +51,11 @@ class SessionHookModels(HookModels):
 
     @property
     def name(self) -> str:
-        """The model of the agent at work."""
+        """The model of the running agent."""
         return self._open(None).name
 
     async def answer(self, question: HookQuestion) -> str:
-        """The last words of the answer."""
+        """The last text of the answer."""
         model = self._model(question.model)
         try:
             if question.may_look:
@@ -65,7 +65,7 @@ class SessionHookModels(HookModels):
             raise HookUnreachable(failed.sentence) from None
 
     async def close(self) -> None:
-        """Close the models that only hooks used."""
+        """Close models that were opened only for hooks."""
         opened, self._opened = self._opened, {}
         for model in opened.values():
             await model.close()
@@ -77,7 +77,7 @@ class SessionHookModels(HookModels):
             try:
                 self._opened[name] = self._open(name)
             except SetupError:
-                # A hook written for another provider still works, with the model at hand.
+                # A hook written for another provider still works with the current model.
                 return self._open(None)
         return self._opened[name]
 
@@ -110,15 +110,15 @@ class SessionHookModels(HookModels):
         finally:
             await subagent.close()
         if final is None or final.is_error:
-            raise HookUnreachable(final.result if final is not None else "the agent came to no end")
+            raise HookUnreachable(final.result if final is not None else "the agent did not finish")
         return final.result
 
     def _make_session(self, question: HookQuestion, meter: Meter) -> SubagentSession:
-        """A place in which an agent can look, and nothing else."""
+        """A read-only session for an agent."""
         state = AgentState(
             agent_id=f"hook-{uuid4().hex[:16]}",
             agent_type="hook",
-            description="answers for a hook",
+            description="answers a hook",
             status="running",
             permission_mode="plan",
             path=_PATH,
@@ -133,7 +133,7 @@ class SessionHookModels(HookModels):
         subagent = self._agents.make_session(state, kind, meter)
         context = subagent.workplace.pipeline_context
         context.hooks = context.hooks.make_nested()
-        # Nobody is asked on a hook's behalf: what is not free is refused.
+        # No prompts on behalf of a hook: calls that need approval are refused.
         context.asker = context.classifier = None
         cwd, roots = question.cwd, context.workdir.roots
         if any(cwd == root or cwd.startswith(f"{root}/") for root in roots):

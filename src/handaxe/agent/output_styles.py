@@ -1,4 +1,4 @@
-"""How an agent talks: built-in styles, and those that people write as Markdown files."""
+"""Output styles: built-in ones, and Markdown files of users."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -23,7 +23,7 @@ class OutputStyle(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     text: str = ""
     is_whole: bool = False
-    """Whether it stands for the rules on how to work, instead of being added to them."""
+    """Whether it replaces the working rules instead of adding to them."""
     source: str = "built-in"
 
 
@@ -33,10 +33,10 @@ DEFAULT_STYLE = OutputStyle(name=DEFAULT, description="does the work and reports
 def list_builtin_styles() -> tuple[OutputStyle, ...]:
     """The built-in styles."""
     described = {
-        "Proactive": "acts on its own, and asks only what you alone can know",
+        "Proactive": "continues on its own, and asks only for information that it cannot find out",
         "Concise": "says as little as possible",
         "Explanatory": "explains its choices while it works",
-        "Learning": "explains, and leaves small pieces of design to you",
+        "Learning": "explains, and leaves small design decisions to you",
     }
     styles = [
         OutputStyle(name=name, description=text, text=load_prompt(f"style_{name.lower()}"))
@@ -46,14 +46,14 @@ def list_builtin_styles() -> tuple[OutputStyle, ...]:
 
 
 class OutputStyles:
-    """All styles that count here; what is wrong with a file is said and stops nothing else."""
+    """All available styles; a problem with a file is reported and affects no other."""
 
     def __init__(
         self, directories: Callable[[], Sequence[Path]], last: Callable[[], Sequence[Path]] = tuple
     ) -> None:
-        """`directories` are searched when a style is wanted; the first file of a name counts.
+        """`directories` are searched on demand; the first file of a name applies.
 
-        Styles in `last` do not take the place of any other, a built-in one included.
+        Styles in `last` do not replace any other style, including built-in ones.
         """
         self._directories = directories
         self._last = last
@@ -76,14 +76,14 @@ class OutputStyles:
         return [style.name for _, style in sorted(self._styles.items())]
 
     def find(self, name: str | None) -> OutputStyle:
-        """The style of that name in any case; the default style and a problem if it is missing."""
+        """The style with that name in any case; the default one and a problem if there is none."""
         if name is None:
             return DEFAULT_STYLE
         style = self._styles.get(name.strip().casefold())
         if style is None:
             near = find_closest_name(name, self.names())
             hint = f" Did you mean {near!r}?" if near else f" Styles: {', '.join(self.names())}."
-            self.problems.append(f"There is no output style {name!r}.{hint}")
+            self.problems.append(f"Unknown output style {name!r}.{hint}")
             return DEFAULT_STYLE
         return style
 
@@ -92,7 +92,7 @@ class OutputStyles:
             with path.open(encoding="utf-8") as file:
                 head, body = split_frontmatter(file.read(MAX_CHARS))
         except (OSError, UnicodeError, BadFrontmatter) as error:
-            self.problems.append(f"{path} is not an output style: {error}")
+            self.problems.append(f"{path} is not a valid output style: {error}")
             return None
         return OutputStyle(
             name=get_text(head, "name") or path.stem,
@@ -104,7 +104,7 @@ class OutputStyles:
 
 
 def find_project_style_dirs(directory: str) -> list[Path]:
-    """Where a project's styles may lie, from here up to the top of its repository."""
+    """The possible style directories of a project, from here up to the top of its repository."""
     here = Path(directory)
     above = [here, *here.parents]
     top = above.index(Path(find_top(directory) or directory))
@@ -115,5 +115,5 @@ def find_project_style_dirs(directory: str) -> list[Path]:
 
 
 def filter_existing(places: Iterable[Path]) -> list[Path]:
-    """The directories among these that exist, each once."""
+    """The existing directories among these, each once."""
     return [place for place in dict.fromkeys(places) if place.is_dir()]

@@ -1,4 +1,4 @@
-"""Sentences the runtime puts into a conversation."""
+"""Messages of the runtime in a conversation."""
 
 from collections.abc import Sequence
 
@@ -15,44 +15,44 @@ STOPPED: dict[EndedBy, str] = {
     "call": "[Stopped together with the call that started this agent]",
     "session": "[Stopped because the session ended]",
 }
-"""The message about a stop that the user did not request, by who ended the work."""
-SUSPENDED = "The program ended before the work did; it can be resumed."
+"""The note about an interruption that was not by the user, by who ended the work."""
+SUSPENDED = "The program ended before the work was done; it can be resumed."
 UNFINISHED = {
-    "max_tokens": "Your answer was cut off at its length limit. Go on exactly where it stopped.",
-    "pause_turn": "Your answer was paused before its end. Go on exactly where it stopped.",
+    "max_tokens": "Your answer was cut off at its length limit. Continue exactly where it stopped.",
+    "pause_turn": "Your answer was paused before its end. Continue exactly where it stopped.",
 }
-"""The message for the model, by the reason why an answer without calls ended too early."""
+"""By the reason why an answer without calls ended too early: the message to the model."""
 NOT_ACCEPTED = (
     "The final answer is not accepted yet. When this is settled, give it again with "
-    "StructuredOutput, with what has changed since."
+    "StructuredOutput, including changes since."
 )
-COME_TO_AN_END = "Finish the most important work now, and name the unfinished parts."
-BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
+COME_TO_AN_END = "Finish the most important work now, and report what remains undone."
+BROKEN_OFF = "The connection was lost during your answer. Continue exactly where you stopped."
 
 
 def describe_stop(by: EndedBy, *, had_calls: bool) -> str:
-    """The message for work that was stopped before it finished."""
+    """The note about an interruption of the work."""
     return STOPPED.get(by) or (INTERRUPTED_TOOLS if had_calls else INTERRUPTED)
 
 
 def format_agent_message(state: AgentState, text: str) -> str:
-    """What an agent at work has to say to the session's own."""
+    """A message of a running agent to the main agent."""
     who = quote_line(f"{state.name or state.agent_id} ({state.description})")
-    return f"No person said this. The agent {who} says:\n\n{text.strip()}"
+    return f"This message is not from the user. The agent {who} says:\n\n{text.strip()}"
 
 
 def format_denials(denied: Sequence[ToolResult]) -> str:
-    """The refused calls of a background agent, for the reader of its report."""
+    """The denied calls of a background agent, for the reader of its report."""
     if not denied:
         return ""
     shown = "".join(f"\n- {result.tool}: {result.text[:300]}" for result in denied[:MAX_REFUSALS])
     more = len(denied) - MAX_REFUSALS
     rest = f"\n- ... and {more} more" if more > 0 else ""
-    return f"\n\nRefused for want of permission:{shown}{rest}"
+    return f"\n\nRefused because of missing permission:{shown}{rest}"
 
 
 def shorten_report(state: AgentState, max_chars: int) -> str:
-    """What an agent said at its end, no longer than a parent wants to hear."""
+    """An agent's final text, cut to the parent's limit."""
     where = describe_worktree(state)
     where = f"\n\n{where.strip()}" if where else ""
     if len(state.result) <= max_chars:

@@ -1,4 +1,4 @@
-"""Hooks around one agent's run: its prompts, its end, its failure, and questions on the way."""
+"""Hooks around one agent's run: prompts, end, failure, and permission questions."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,13 +21,13 @@ _UNHEARD = frozenset(
         "WorktreeCreate", "WorktreeRemove",
     }
 )  # fmt: skip
-"""Events at which a hook's words to the person are not passed on."""
+"""Events at which hook messages to the user are dropped."""
 _TOLD_HERE = frozenset({"UserPromptSubmit", "Stop", "SubagentStop"})
-"""Events of the run itself: their hook messages are sent at once, before the run can end."""
+"""Events of the run itself: hook messages are reported at once, before the run can end."""
 
 
 class RunHooks:
-    """Asks hooks on behalf of one loop, and tells people what they say."""
+    """Runs hooks for one loop, and reports their messages."""
 
     def __init__(self, workplace: LoopContext, show: Callable[[AgentEvent], None]) -> None:
         self._workplace = workplace
@@ -35,7 +35,7 @@ class RunHooks:
         self._failed = FailedHooks()
 
     async def fire_prompt_submit(self, prompt: Prompt) -> Outcome:
-        """What they say to a prompt; it gets an id that all later events of its turn carry."""
+        """The outcome for a prompt; the prompt gets an id for all later events of its turn."""
         workplace = self._workplace
         workplace.pipeline_context.prompt_id = str(uuid4())
         title = workplace.title()
@@ -50,7 +50,7 @@ class RunHooks:
         return outcome
 
     async def ending(self, last_text: str, *, is_again: bool, is_sub_agent: bool) -> Outcome:
-        """What they say to the end of the work."""
+        """The outcome for the end of the work."""
         outcome = await self._workplace.fire(
             "SubagentStop" if is_sub_agent else "Stop",
             stop_hook_active=is_again,
@@ -61,7 +61,7 @@ class RunHooks:
         return outcome
 
     async def failed(self, failed: ModelFailed) -> None:
-        """The model gave no answer; nothing they say matters."""
+        """The model gave no answer; the outcome is ignored."""
         await self._workplace.fire(
             "StopFailure",
             error=STOP_ERRORS[failed.failure],
@@ -70,20 +70,20 @@ class RunHooks:
         )
 
     def handle_event(self, event: Event) -> None:
-        """Something happened in the session while the agent works."""
+        """Handle an event of the session while the agent works."""
         if isinstance(event, HookRan):
             self._report_run(event)
         elif isinstance(event, CallAsked):
             self._asked(event)
 
     def _asked(self, event: CallAsked) -> None:
-        """Let them know that a person is asked."""
+        """Run the hooks for a permission prompt."""
         what = {"notification_type": "permission_prompt", "title": "Permission needed"}
         said = f"{event.tool} needs your permission. {event.reason}"
         notify_hooks(self._workplace.pipeline_context, "Notification", message=said, **what)
 
     def _report_run(self, event: HookRan) -> None:
-        """Show a hook's message for the user, if a program listens, and its failures."""
+        """Report a hook's message to the user, and its failures."""
         if event.event in _TOLD_HERE and not event.in_background:
             return
         self._tell(self._failed.heard(event))
@@ -97,41 +97,41 @@ class RunHooks:
 
 SLOW_MS: Final = 1_000.0
 SLOW_TOTAL_MS: Final = 10_000.0
-"""Many short waits are a long one, too."""
+"""Many short waits count as a long one too."""
 BEGINNING: Final = frozenset({"Setup", "SessionStart"})
-"""Events before any run, of which no run can tell."""
+"""Events before any run, which no run can report."""
 _MAY_TAKE_LONG = frozenset({"Setup", "WorktreeCreate", "SessionEnd"})
-"""Work that was requested, or that has no watcher any more."""
+"""Events with requested or background work, which may take long."""
 _FAILED = frozenset({"failed", "timed_out"})
 
 
 def describe_hook_failure(event: HookRan) -> str | None:
-    """That a hook failed, and why; None if it did not."""
+    """A message about a failed hook; None if it did not fail."""
     if event.outcome not in _FAILED:
         return None
     return f"{event.event} hook error: {event.hook!r} failed: {event.reason}."
 
 
 class FailedHooks:
-    """Tells each failure once: a hook that fails at every call says nothing new."""
+    """Reports each failure once, although a hook may fail at every call."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def heard(self, event: HookRan) -> tuple[str, ...]:
-        """What is new of one run of a hook."""
+        """New messages about one run of a hook."""
         failure = describe_hook_failure(event)
         return () if failure is None else self.new((failure,))
 
     def new(self, sentences: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the sentences that were not told before."""
+        """The messages that were not reported before."""
         fresh = tuple(sentence for sentence in sentences if sentence not in self._told)
         self._told.update(fresh)
         return fresh
 
 
 class SlowHooks:
-    """Adds up the waiting time for hooks, and reports each slow hook once."""
+    """Adds up the duration of hooks, and reports each slow one once."""
 
     def __init__(self) -> None:
         self._waited_ms: dict[tuple[str, str], float] = {}
@@ -139,7 +139,7 @@ class SlowHooks:
         self._told: set[tuple[str, str]] = set()
 
     def heard(self, event: HookRan) -> str | None:
-        """That a hook is slow, when it has become so."""
+        """A message when a hook has become slow."""
         if event.in_background or event.event in _MAY_TAKE_LONG:
             return None
         hook = (event.event, event.hook)
@@ -153,8 +153,8 @@ class SlowHooks:
         if event.duration_ms < SLOW_MS:
             took = f"{total / 1000:.1f} s in {runs} runs"
         return (
-            f"The {event.event} hook {event.hook!r} took {took}, and everything waited for it. "
-            'If it only watches, `"async": true` removes the wait.'
+            f"The {event.event} hook {event.hook!r} took {took}, and all work waited for "
+            'it. If it only observes, set `"async": true`.'
         )
 
 
@@ -175,7 +175,7 @@ _KINDS = {"bash": "shell", "agent": "subagent", "monitor": "monitor"}
 
 
 def build_stop_details(context: PipelineContext) -> dict[str, Any]:
-    """What hooks want to know when an agent is about to end."""
+    """The fields for hooks at the end of an agent."""
     # Nothing here wakes a session at a time; the list has its place all the same.
     told: dict[str, Any] = {"background_tasks": _list_running_jobs(context), "session_crons": []}
     if context.agent_id is not None:

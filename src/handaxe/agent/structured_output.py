@@ -1,6 +1,6 @@
-"""A final answer that fits a JSON Schema, given through a tool of its own.
+"""A final answer that must match a JSON Schema, given through a tool.
 
-One success ends the run. What does not fit is answered with every mistake, a few times.
+The first success ends the run. A mismatch is answered with all mistakes, a few times.
 """
 
 import copy
@@ -30,7 +30,7 @@ from handaxe.contract.tool import Tool
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """Why a run is over."""
+    """Why a run ended."""
 
     reason: TerminalReason
     result: str
@@ -45,19 +45,19 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 def make_limit_result(reached: LimitReached) -> RunResult:
-    """A limit ends the work."""
+    """The result when a limit ends the work."""
     said = reached.sentence
     return RunResult(reached.reason, said, subtype=reached.subtype, is_error=True, errors=(said,))
 
 
 def make_aborted_result(said: str, *, had_calls: bool) -> RunResult:
-    """The work was stopped."""
+    """The result when the work was stopped."""
     reason = "aborted_tools" if had_calls else "aborted_streaming"
     return RunResult(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
 
 
 def make_failure_result(failed: ModelFailed) -> RunResult:
-    """The model gave no answer."""
+    """The result when the model gave no answer."""
     reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
     said = failed.sentence
     return RunResult(
@@ -71,12 +71,12 @@ def make_failure_result(failed: ModelFailed) -> RunResult:
 
 
 def make_deferred_result(call: ToolCall, said: str) -> RunResult:
-    """The work stops before a call, to go on with it later."""
+    """The result when the work stops before a call, to continue later."""
     return RunResult("tool_deferred", said, stop_reason="tool_deferred", deferred=call)
 
 
 def make_pending_result(count: int, said: str, *, has_prompt: bool) -> RunResult:
-    """The work stops before calls that wait for a person's answer."""
+    """The result when calls wait for the user."""
     ending = RunResult("permission_pending", said, stop_reason="tool_deferred")
     if not has_prompt:
         return ending
@@ -86,14 +86,14 @@ def make_pending_result(count: int, said: str, *, has_prompt: bool) -> RunResult
 
 
 def make_unavailable_result(call: ToolCall) -> RunResult:
-    """The call that waits cannot be made here; it waits on."""
+    """The result when the waiting call cannot run here; it stays waiting."""
     said = f"The deferred call needs the tool {call.tool}, which is not available now."
     reason = "tool_deferred_unavailable"
     return RunResult(reason, said, stop_reason=reason, is_error=True, errors=(said,), deferred=call)
 
 
 def find_denied_results(event: AgentEvent) -> list[ToolResult]:
-    """The calls that an event says were refused for want of permission, also a sub-agent's."""
+    """The refused calls in an event, including a subagent's."""
     while isinstance(event, FromAgent):
         event = event.event
     answered = event.results if isinstance(event, MessageAdded) else ()
@@ -132,7 +132,7 @@ def build_run_finished(
 
 
 def build_run_ended(last: RunFinished) -> RunEnded:
-    """How a run ended, as the log keeps it."""
+    """The log entry for the end of a run."""
     return RunEnded(
         subtype=last.subtype,
         terminal_reason=last.terminal_reason,
@@ -152,7 +152,7 @@ _MAX_PROBLEMS = 20
 
 
 class FinalOutput:
-    """The expected form of the answer, and the answer."""
+    """The required form, and the given answer."""
 
     def __init__(self, schema: dict[str, Any], *, max_failures: int = MAX_FAILURES) -> None:
         self._schema = schema
@@ -164,12 +164,12 @@ class FinalOutput:
         self.value: Any = None
 
     def start(self) -> None:
-        """A new run wants a new answer."""
+        """Expect a new answer for a new run."""
         self._failures = 0
         self.reject()
 
     def reject(self) -> None:
-        """Forget an answer that was not the last one; this does not count as a failure."""
+        """Forget an answer that was not final; it does not count as a failure."""
         self.is_given = False
         self.value = None
 
@@ -180,23 +180,23 @@ class FinalOutput:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it was tried often enough."""
+        """Whether the attempts are used up."""
         return self._failures >= self._max_failures
 
     def heard(self, results: Sequence[ToolResult]) -> bool:
-        """Whether the answer is there; counts an answer that does not fit."""
+        """Whether the answer was given; counts an invalid one."""
         tried = [result for result in results if result.tool in _NAMES]
         self._failures += bool(tried) and not any(result.ok for result in tried)
         return self.is_given
 
     def demand(self) -> str:
-        """What to say to a model that ends without the answer; counts as a failure."""
+        """The message to a model that ends without the answer; counts as a failure."""
         self._failures += 1
         return f"Give your final answer by calling {NAME} now, with input that fits its schema."
 
     def ending(self) -> RunResult:
-        """How a run ends that never got there."""
-        said = f"The model gave no output that fits the schema in {self._failures} attempts."
+        """How a run ends without a valid answer."""
+        said = f"The model gave no output that matches the schema in {self._failures} attempts."
         return RunResult(
             "structured_output_retry_exhausted",
             said,
@@ -206,13 +206,13 @@ class FinalOutput:
         )
 
     def tool(self) -> Tool[Any]:
-        """The tool to put beside the session's others."""
+        """The tool to add to the session's tools."""
         made = type(NAME, (_StructuredOutput,), {"name": NAME, "output": self})
         made.args_type = self
         return made()
 
     def model_json_schema(self) -> dict[str, Any]:
-        """The input of the tool; anything but an object is wrapped in one."""
+        """The input schema of the tool; types other than objects are wrapped."""
         schema = copy.deepcopy(self._schema)
         if not self._is_wrapped:
             return {"type": "object", **schema}
@@ -225,7 +225,7 @@ class FinalOutput:
         }
 
     def model_validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The input, if it fits; raises `ValueError` with every mistake."""
+        """The input if it is valid; raises `ValueError` with every mistake."""
         value: Any = given[_WRAPPED] if self._is_wrapped else given
         errors = [
             f"{'/'.join(map(str, error.instance_path)) or 'the whole'}: {error.message}"
@@ -234,17 +234,17 @@ class FinalOutput:
             )
         ]
         if errors:
-            raise ValueError("It does not fit the schema: " + "; ".join(errors))
+            raise ValueError("It does not match the schema: " + "; ".join(errors))
         return given
 
     def take(self, given: dict[str, Any]) -> None:
-        """Keep the answer."""
+        """Store the answer."""
         self.value = given[_WRAPPED] if self._is_wrapped else given
         self.is_given = True
 
 
 class _StructuredOutput(Tool[Any]):
-    """The way to give a final answer in the form that was asked for."""
+    """Gives a final answer in the requested form."""
 
     name = NAME
     aliases = (_ALIAS,)
@@ -255,8 +255,8 @@ class _StructuredOutput(Tool[Any]):
 
     def prompt(self) -> str:
         return (
-            "Gives your final answer as data that fits the schema of its input. Call it once, "
-            "when everything else is done; it ends the work."
+            "Gives your final answer as data that matches the schema of its input. Call "
+            "it once, when everything else is done; it ends the work."
         )
 
     async def decide(self, args: Any, ctx: ToolContext) -> Decision | None:  # noqa: ANN401, ARG002
@@ -264,9 +264,9 @@ class _StructuredOutput(Tool[Any]):
 
     async def call(self, args: Any, ctx: ToolContext) -> ToolResult:  # noqa: ANN401, ARG002
         if self.output.is_given:
-            return ToolResult("The final answer was given already; the first one counts.")
+            return ToolResult("The final answer was already given; the first one counts.")
         self.output.take(cast("dict[str, Any]", args))
-        return ToolResult("The final answer was taken.", data={"output": self.output.value})
+        return ToolResult("The final answer was accepted.", data={"output": self.output.value})
 
 
 def _build_validator(schema: dict[str, Any]) -> Any:  # noqa: ANN401 - an untyped library's
@@ -275,4 +275,4 @@ def _build_validator(schema: dict[str, Any]) -> Any:  # noqa: ANN401 - an untype
     try:
         return jsonschema_rs.validator_for(schema)
     except (ValueError, TypeError) as error:
-        raise SetupError(f"The output schema is not a JSON Schema: {error}") from None
+        raise SetupError(f"The output schema is not a valid JSON Schema: {error}") from None

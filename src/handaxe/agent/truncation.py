@@ -1,4 +1,4 @@
-"""Pure functions on long conversations: weigh them, shorten old results, cut without breaking."""
+"""Pure functions on long conversations: measure, shorten old results, cut safely."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def estimate_message(message: Message) -> int:
 def shorten_results(
     messages: Sequence[Message], *, keep: int, max_chars: int
 ) -> tuple[Message, ...]:
-    """The same messages with long results cut, except in the last `keep` of them."""
+    """The messages with long results cut, except in the last `keep` of them."""
     first_kept = len(messages) - keep
     return tuple(
         _shorten_message(message, max_chars)
@@ -37,14 +37,14 @@ def shorten_results(
 
 
 def get_last_exchange(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The last calls with their results, which belong together; nothing if none are open."""
+    """The last calls with their results, which belong together; empty if none are open."""
     if len(messages) >= 2 and has_results(messages[-1]):
         return tuple(messages[-2:])
     return ()
 
 
 def select_newest(messages: Sequence[Message], limit_tokens: int) -> tuple[Message, ...]:
-    """As many of the last messages as fit, beginning where a person speaks."""
+    """As many of the last messages as fit, starting at a user message."""
     total, start = 0, len(messages)
     for index in range(len(messages) - 1, -1, -1):
         total += estimate_message(messages[index])
@@ -56,14 +56,14 @@ def select_newest(messages: Sequence[Message], limit_tokens: int) -> tuple[Messa
 
 
 def has_results(message: Message) -> bool:
-    """Whether a message answers calls."""
+    """Whether a message contains results of calls."""
     return isinstance(message, UserMessage) and any(
         isinstance(block, ToolResultBlock) for block in message.content
     )
 
 
 def format_outline(messages: Sequence[Message], *, max_chars: int) -> str:
-    """The prompts and the tools that were used, if no model can write a summary."""
+    """The prompts and used tools, in case no model can summarize."""
     lines: list[str] = []
     for message in messages:
         for block in message.content:
@@ -73,7 +73,7 @@ def format_outline(messages: Sequence[Message], *, max_chars: int) -> str:
                 who = "you" if isinstance(message, AssistantMessage) else "to you"
                 lines.append(f"- {who}: {' '.join(block.text.split())[:400]}")
     text = "\n".join(lines)
-    return text if len(text) <= max_chars else f"(earlier lines left out)\n{text[-max_chars:]}"
+    return text if len(text) <= max_chars else f"(earlier lines omitted)\n{text[-max_chars:]}"
 
 
 def _estimate_block(block: object) -> int:
@@ -105,7 +105,7 @@ def _cut_result(block: ToolResultBlock, max_chars: int) -> ToolResultBlock:
     parts: list[TextBlock | ImageBlock] = []
     for part in block.content:
         if isinstance(part, ImageBlock):
-            parts.append(TextBlock("(a picture was here; read it again if you need it)"))
+            parts.append(TextBlock("(an image was here; read it again if you need it)"))
         elif len(part.text) > max_chars:
             note = f"... ({len(part.text):,} characters; call again if you need the rest)"
             parts.append(TextBlock(f"{part.text[:max_chars]}{note}"))

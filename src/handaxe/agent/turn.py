@@ -1,4 +1,4 @@
-"""One answer of the model: its text is passed on at once, its calls start while it streams."""
+"""One answer of the model: its text is passed on at once, and its calls start while it streams."""
 
 import asyncio
 import time
@@ -46,7 +46,7 @@ _ID_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 
 
 class ModelTurn:
-    """An answer while it comes in, with the calls it asks for."""
+    """An answer being received, with its calls."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ModelTurn:
         self._over = asyncio.Event()
 
     def resume_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Instead of an answer: make the deferred calls."""
+        """Run the deferred calls instead of asking for an answer."""
         self._is_over("tool_use")
         for call in calls:
             self.calls.append(call)
@@ -82,7 +82,7 @@ class ModelTurn:
             self.stream.add(call)
 
     async def is_only(self, call_id: str) -> bool:
-        """Whether this is the one call of the whole answer; that is known at its end."""
+        """Whether this is the only call of the complete answer."""
         if all(call.id != call_id for call in self.calls):
             return False
         await self._over.wait()
@@ -90,14 +90,14 @@ class ModelTurn:
 
     @property
     def has_said_anything(self) -> bool:
-        """Whether any part of it was delivered."""
+        """Whether any of it was passed on."""
         return bool(self.content or self._text or self._thinking or self._ids)
 
     async def hear(self, model: Model, request: ModelRequest) -> None:
-        """Listen to the end of the answer.
+        """Receive the answer.
 
         Raises:
-            ModelFailed: no answer, or it broke off.
+            ModelFailed: no answer, or it was interrupted.
         """
         began = time.perf_counter()
         self.model = model.name
@@ -110,15 +110,15 @@ class ModelTurn:
                         return
         finally:
             self.model_s = time.perf_counter() - began
-        raise ModelFailed("broken_stream", "The model's answer broke off without an end.")
+        raise ModelFailed("broken_stream", "The model's answer ended unexpectedly.")
 
     def cut_off(self) -> None:
-        """The answer ends here, whatever else the model had to say."""
+        """End the answer here, whatever else the model sends."""
         if not self.is_ended and self.has_said_anything:
             self._end("aborted")
 
     async def results(self) -> list[ToolResult]:
-        """Wait for the calls, in the order asked."""
+        """Wait for the calls, in the requested order."""
         return await self.stream.results() if self.calls else []
 
     def _take(self, event: ModelEvent) -> None:
@@ -153,7 +153,7 @@ class ModelTurn:
                 self._tell(event)
 
     def _call(self, event: ToolEnded) -> None:
-        """Write the call down, then start it: what ran is always in the log."""
+        """Log the call, then start it, so that every started call is in the log."""
         self._close_text()
         self._close_thinking()
         call_id = self._ids.pop(event.id, None) or self._choose_call_id(event.id)
@@ -223,7 +223,7 @@ class ModelTurn:
             self._thinking = []
 
     def _choose_call_id(self, call_id: str) -> str:
-        """The model's id, or a new one if it is used already or no provider accepts it."""
+        """The model's id, or a new one if it is already used or invalid for providers."""
         is_fine = 0 < len(call_id) <= 64 and _ID_CHARS.issuperset(call_id)
         is_taken = call_id in self._ids.values() or call_id in self._conversation.call_ids
         if is_fine and not is_taken and not self.stream.is_taken(call_id):
@@ -232,25 +232,26 @@ class ModelTurn:
 
 
 def _sanitize_name(name: str) -> str:
-    """A tool's name that can be sent back: history must not break on an invented one."""
+    """A tool name that can be sent back, even if the model invented it."""
     kept = "".join(char if char in _ID_CHARS else "_" for char in name[:64])
     return kept or "unnamed"
 
 
 def _make_input_fault(tool: str, raw: str) -> ToolFault:
-    """What is wrong with an input that is not one JSON object."""
+    """The fault for an input that is not one JSON object."""
     try:
         value: Any = msgspec.json.decode(raw)
     except (ValueError, RecursionError) as error:
         if "truncated" in str(error):
             problem = (
-                f"The input breaks off after {len(raw):,} characters; nothing was run. "
-                "Send the whole call again, with less in it if it was too long for one answer"
+                f"The input ends unexpectedly after {len(raw):,} characters; nothing was "
+                "run. Send the whole call again, with less in it if it was too long for "
+                "one answer"
             )
         else:
             problem = f"The input is not JSON ({error}); nothing was run. Send it again"
     else:
         kind = "a list" if isinstance(value, list) else type(value).__name__
-        problem = f"The input has to be one JSON object, not {kind}; nothing was run. Send it again"
+        problem = f"The input must be one JSON object, not {kind}; nothing was run. Send it again"
     shown = raw if len(raw) <= _MAX_SHOWN_CHARS else f"...{raw[-_MAX_SHOWN_CHARS:]}"
     return BadInput(tool, [f"{problem}. It ended with: {shown!r}"])

@@ -1,6 +1,6 @@
-"""The tools of a session: all of them, then those on offer here, found by name or alias.
+"""The tools of a session: all of them, the offered ones, and lookup by name or alias.
 
-Built-in tools come as loaders, so that a session that calls one tool imports one tool.
+Built-in tools are loaders, so a session that calls one tool imports one tool.
 """
 
 import logging
@@ -22,12 +22,12 @@ _log = logging.getLogger("handaxe.catalog")
 
 
 class Catalog:
-    """All tools of one session, through one funnel.
+    """All tools of one session.
 
-    All → offered here (selected, ports present, enabled, not hidden by a deny rule) → assembled:
-    built-ins sorted by name as one unbroken prefix, then external tools sorted by name. A name
-    that a built-in has cannot be taken by an external tool. Of the tools that change text only
-    one is shown (`edit_formats`); the others are found by name.
+    Offered tools are those that are selected, have their ports, are enabled and not hidden by a
+    deny rule. The list has the built-ins sorted by name, then the external tools sorted by name. An
+    external tool cannot take a built-in name. Only one of the editing tools is shown
+    (`edit_formats`); the others are found by name.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Catalog:
         ports: Collection[type[Any]],
         hides: Callable[[], Callable[[str], bool]] = lambda: _is_never_hidden,
     ) -> None:
-        """`hides` returns the function that says now which names are hidden."""
+        """`hides` returns the function that tells which names are hidden now."""
         self._builtin = builtin
         self._builtin_names = sorted(builtin)
         self._selected = selected
@@ -49,29 +49,29 @@ class Catalog:
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
         self._allows: Callable[[str], bool] = lambda _: True
         self.edit_tool = EDIT_TOOLS[OTHERS]
-        """Which of the tools that change text is shown."""
+        """Which editing tool is shown."""
         self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
         self._own = self._joined()
         self.stand_ins: frozenset[str] = frozenset()
-        """Names of built-ins in whose place the host's program put tools of its own."""
+        """Names of built-ins that are replaced by tools of the host."""
         self.left_out: frozenset[str] = frozenset()
-        """Own tools that lost their names to built-in ones."""
+        """Own tools that were dropped because a built-in has their name."""
         self.own_tools: tuple[AnyTool, ...] = ()
-        """The tools of the host's program, on offer or not."""
+        """The host's tools, offered or not."""
         self._external = ChainMap(self._own)
         self.session_info: Callable[[], SessionInfo] | None = None
-        """Gives what prompts can depend on."""
+        """Returns the session data that prompts can depend on."""
         self._prompts: dict[int, str] = {}
         self.prompt_problems: list[str] = []
-        """Sentences on prompts that could not be made for this session."""
+        """Problems with prompts that depend on the session."""
         self.why_missing: Callable[[str], str | None] = lambda _: None
-        """A sentence on why a requested tool is missing, if the reason is known."""
+        """An explanation for a missing tool, if known."""
 
     def narrow(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
-        """The same tools as far as `allows` goes, for an agent with ports of its own."""
+        """The same tools limited by `allows`, for an agent with its own ports."""
         copy = Catalog(self._builtin, selected=self._selected, ports=ports, hides=self._hides)
-        # Shared, so that servers that come and go do so for agents as well; what an agent has of
-        # its own stands before that, and nobody else sees it.
+        # Shared, so that changes of servers also apply to agents. An agent's own tools take
+        # precedence and are visible only to it.
         copy._external, copy._loaded = ChainMap(copy._own, *self._external.maps), self._loaded
         copy._allows = lambda name: self._allows(name) and allows(name)
         copy.edit_tool = self.edit_tool
@@ -81,9 +81,9 @@ class Catalog:
         return copy
 
     def describe(self, tool: AnyTool) -> str:
-        """The prompt of a tool; one that depends on the session is asked for once.
+        """The prompt of a tool; one that depends on the session is created once.
 
-        A prompt that changes would cost the model's cache of everything before it.
+        A changing prompt would invalidate the model's cache of everything after it.
         """
         if self.session_info is None or not tool.has_session_prompt:
             return tool.prompt()
@@ -107,17 +107,17 @@ class Catalog:
         return tool.prompt()
 
     def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
-        """Use another function for hidden tools."""
+        """Replace the function that tells which tools are hidden."""
         self._hides = hides
 
     def add(self, tool: AnyTool) -> None:
-        """Put one more external tool on offer, in place of one of the same name."""
+        """Offer another external tool; replaces one with the same name."""
         if tool.name not in self._builtin:
             kept = (known for known in self._sources[""] if known.name != tool.name)
             self.replace_external("", (*kept, tool))
 
     def replace_external(self, source: str, tools: Iterable[AnyTool]) -> None:
-        """From now on a source of external tools, such as a server, offers these and no others."""
+        """Replace the external tools of one source, such as a server."""
         self._sources[source] = tuple(tools)
         joined = self._joined()
         # In place: the catalogs of sub-agents look at the same table.
@@ -126,26 +126,26 @@ class Catalog:
         self._found.clear()
 
     def keep_only(self, allows: Callable[[str], bool]) -> None:
-        """From now on nothing else is on offer."""
+        """Offer only these tools from now on."""
         self._allows = allows
         self._found.clear()
 
     def has(self, name: str) -> bool:
-        """Whether a tool of this very name is known, on offer or not."""
+        """Whether a tool with this exact name is known, offered or not."""
         return name in self._builtin or name in self._external
 
     def is_builtin(self, name: str) -> bool:
-        """Whether the tool of this name comes with handaxe."""
+        """Whether the tool with this name is built in."""
         return name in self._builtin
 
     def names(self) -> frozenset[str]:
-        """Every tool that is known, on offer or not; nothing is loaded to know it."""
+        """Every known tool, offered or not; loads nothing."""
         return frozenset((*self._builtin, *self._external))
 
     def can_offer(self, *builtin: str) -> bool:
-        """Whether one of these may be on offer, or an external tool that may do anything.
+        """Whether one of these may be offered, or an external tool with unknown effects.
 
-        Nothing is loaded to know it.
+        Loads nothing.
         """
         external = self._external.items()
         names = [name for name in builtin if name in self._selected]
@@ -154,10 +154,9 @@ class Catalog:
         return any(self._allows(name) and not hides(name) for name in names)
 
     def is_shown(self, edit_tool: str) -> bool:
-        """Whether this is the one of the tools that change text which is shown.
+        """Whether this is the shown editing tool.
 
-        Nothing is loaded to know it. Rules take all of them for one tool, so only the one that
-        is left has to be asked about.
+        Loads nothing. Rules treat all editing tools as one, so only the shown one needs a check.
         """
         for name in (self.edit_tool, *EDIT_TOOLS.values()):
             if name in self._selected and self._allows(name):
@@ -165,9 +164,9 @@ class Catalog:
         return False
 
     def find(self, name: str) -> tuple[AnyTool, str | None]:
-        """The tool of that name, and a note if the name is an old one.
+        """The tool with that name, and a note if the name is an old one.
 
-        A tool that a deny rule hides is still found: the rule refuses its calls.
+        A tool that a deny rule hides is still found, so that the call is refused with that rule.
         """
         found = self._found.get(name)
         if found is None:
@@ -175,11 +174,11 @@ class Catalog:
         return found
 
     def list_visible_names(self) -> frozenset[str]:
-        """The names of the tools on offer."""
+        """The names of the offered tools."""
         return frozenset(tool.name for tool in self.list_offered())
 
     def list_offered(self) -> list[AnyTool]:
-        """Every tool on offer, in the order the model sees them."""
+        """The offered tools in the model's order."""
         builtin = [self._load(name) for name in self._builtin_names]
         external = [self._external[name] for name in sorted(self._external)]
         hides = self._hides()
@@ -220,7 +219,7 @@ class Catalog:
         return self._allows(name) and all(map(self.ports.has_name, used_ports))
 
     def _joined(self) -> dict[str, AnyTool]:
-        """External tools by name; of two of one name the tool of the earlier source counts."""
+        """External tools by name; the earlier source wins."""
         joined: dict[str, AnyTool] = {}
         for source in sorted(self._sources):
             for tool in self._sources[source]:
@@ -246,7 +245,7 @@ class Catalog:
 
     def _explain_missing(self, name: str) -> str | None:
         if self.has(name) and not self._allows(name):
-            return "The type of this agent, or what started it, leaves it out."
+            return "This agent's type, or the agent that started it, excludes the tool."
         return self.why_missing(name)
 
     def _load(self, name: str) -> AnyTool:
@@ -274,7 +273,7 @@ def _is_enabled(tool: AnyTool) -> bool:
     try:
         return tool.enabled()
     except Exception:  # noqa: BLE001 - one bad tool keeps no other from being offered
-        _log.exception("%s cannot tell whether it is enabled", tool.name)
+        _log.exception("%s failed to tell whether it is enabled", tool.name)
         return False
 
 

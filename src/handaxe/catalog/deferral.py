@@ -1,7 +1,7 @@
-"""Which tools send only their names until they are searched for.
+"""Deferred tools: only their names are sent until they are searched for.
 
-What the model has seen never moves: tools that are always sent keep their places, and those
-that are loaded later are appended in the order they came.
+Sent tools keep their positions: the initial ones stay, and loaded ones are appended in the order of
+loading.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ When = Literal["auto", "always", "never"]
 
 
 class Deferral(ToolIndex):
-    """The tools of a session, split into those that are sent and those that wait."""
+    """The tools of a session, split into sent and deferred ones."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class Deferral(ToolIndex):
         self._limit_chars = limit_chars
         self._sizes: dict[int, int] = {}
         self.is_native = is_native
-        """Whether a provider that can search for tools is to do it."""
+        """Whether a provider with its own tool search does it."""
         self.is_on = False
-        """Whether tools wait."""
+        """Whether tools are deferred."""
         self._has_many_own = False
-        """Whether the host's own tools wait: alone they are longer than all together may be."""
+        """Whether the host's own tools are deferred, because they alone exceed the limit."""
         self._beside_sent: tuple[str, ...] = ()
 
     def sent(self) -> list[AnyTool]:
-        """The tools whose schemas a model is sent now, in an order that only grows."""
+        """The tools to send to a model, in an order that only grows."""
         offered = self._catalog.list_offered()
         if not self._is_used(offered):
             return offered
@@ -69,7 +69,7 @@ class Deferral(ToolIndex):
 
     @property
     def beside_sent(self) -> tuple[str, ...]:
-        """The names of the tools that waited when tools were sent last."""
+        """The deferred tools at the last request."""
         return self._beside_sent
 
     def waiting(self) -> tuple[str, ...]:
@@ -77,35 +77,35 @@ class Deferral(ToolIndex):
         return tuple(tool.name for tool in self.list_deferred() if tool.name not in self._loaded)
 
     def list_deferred(self) -> list[AnyTool]:
-        """All tools that wait or did; none while all are sent."""
+        """All tools that are or were deferred; empty if all are sent."""
         offered = self._catalog.list_offered() if self.is_on else []
         return [tool for tool in offered if self._can_wait(tool)]
 
     def load_found(self, names: Iterable[str]) -> None:
-        """A provider's own search found these: they count as loaded."""
+        """Mark tools as loaded that a provider's own search found."""
         deferred = {tool.name for tool in self.list_deferred()}
         self._loaded.load(name for name in names if name in deferred)
 
     @property
     def loaded(self) -> tuple[str, ...]:
-        """The names of tools that waited once and are loaded now."""
+        """The names of deferred tools that were loaded."""
         return self._loaded.names
 
     def load_called(self, tool: AnyTool) -> bool:
-        """A tool is called: its schema is sent from now on; whether it was not before."""
+        """Load a called tool; returns whether it was not loaded before."""
         is_new = self.is_on and self._can_wait(tool) and tool.name not in self._loaded
         if is_new:
             self._loaded.load((tool.name,))
         return is_new
 
     def refuse_unloaded(self, tool: AnyTool, problems: Sequence[str]) -> None:
-        """Answer a wrong call that was made before its tool was loaded with the tool's schema."""
+        """Add the tool's schema to the fault for an invalid call of a tool that was not loaded."""
         if self.load_called(tool):
             description = self._catalog.describe(tool)
             raise NotLoaded(tool.name, description, _read_schema(tool), problems)
 
     async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
-        """The best matches among all tools that can wait, loaded ones too, and those it names."""
+        """The best matches among all deferrable tools, and those that the query names."""
         from handaxe.catalog.tool_ranking import parse_selected, rank_tools
 
         named = {name.casefold() for name in (*parse_selected(query), query.strip())}
@@ -128,7 +128,7 @@ class Deferral(ToolIndex):
         )
 
     def explain_unknown(self, query: str) -> tuple[str, ...]:
-        """A sentence for each name in `select:` that no tool has."""
+        """A sentence for each unknown name in `select:`."""
         from handaxe.catalog.tool_ranking import parse_selected
         from handaxe.text.escape import find_closest_name
 
@@ -142,11 +142,11 @@ class Deferral(ToolIndex):
         return tuple(told)
 
     def is_shown(self, edit_tool: str) -> bool:
-        """Whether this is the one of the tools that change text which a model is shown."""
+        """Whether this is the shown editing tool."""
         return self._catalog.is_shown(edit_tool)
 
     def _is_used(self, offered: list[AnyTool]) -> bool:
-        """Whether tools wait; once they do they always do, so that nothing moves."""
+        """Whether tools are deferred; once on, it stays on, so that positions do not change."""
         if not self._has_many_own:
             own = [tool for tool in offered if self._is_own(tool)]
             is_long = bool(own) and sum(map(self._size, own)) > self._limit_chars
@@ -162,7 +162,7 @@ class Deferral(ToolIndex):
         return sum(self._size(tool) for tool in offered) > self._limit_chars
 
     def _can_wait(self, tool: AnyTool) -> bool:
-        """Whether a tool says that it may send only its name, is a server's, or one of many."""
+        """Whether a tool is deferrable: by declaration, as a server's, or as one of many."""
         if tool.always_load or tool.name == SEARCH_TOOL:
             return False
         if tool.defer is not None:
@@ -183,7 +183,7 @@ class Deferral(ToolIndex):
 
 
 def format_deferred_tools(names: Sequence[str]) -> "Framed":
-    """The names of deferred tools, as the model gets them: once per server, not per tool."""
+    """The deferred names for the model: grouped by server."""
     from handaxe.text.framing import frame
 
     by_server: dict[str, list[str]] = {}

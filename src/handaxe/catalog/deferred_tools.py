@@ -1,4 +1,4 @@
-"""Deferred tools: which they are, and how they are announced to the model."""
+"""Build the deferral of a session, and announce deferred tools to the model."""
 
 import os
 
@@ -8,12 +8,12 @@ from handaxe.config.settings import Settings
 from handaxe.session.loaded_tools import LoadedTools
 
 VARIABLE = "ENABLE_TOOL_SEARCH"
-"""How the ecosystem chooses: `true`, `false`, `auto`, or `auto:N` for N percent of a context."""
+"""The ecosystem's variable: `true`, `false`, `auto`, or `auto:N` for N percent of a context."""
 _CHARS_PER_PERCENT = 200_000 * 4 // 100
 
 
 def build_deferral(catalog: Catalog, loaded: LoadedTools, settings: Settings) -> Deferral:
-    """Who waits, by the variable where it is set, else by the settings."""
+    """The deferral, by the variable if it is set, otherwise by the settings."""
     options = settings.tool_search
     when, limit_chars = options.when, options.limit_chars
     said, _, percent = settings.env.get(VARIABLE, os.environ.get(VARIABLE, "")).partition(":")
@@ -29,10 +29,10 @@ def build_deferral(catalog: Catalog, loaded: LoadedTools, settings: Settings) ->
 
 
 class DeferredToolAnnouncer:
-    """Tells a model the names of tools it can load, and later only what changed.
+    """Announces deferred tools to a model, and later only changes.
 
-    What waits at the start is in the system prompt; changes are said in the conversation, so that
-    a server that comes or goes changes nothing that was sent before.
+    The initial names are in the system prompt; changes are messages, so that earlier content stays
+    unchanged.
     """
 
     def __init__(self, deferral: Deferral) -> None:
@@ -40,14 +40,14 @@ class DeferredToolAnnouncer:
         self._told: frozenset[str] = frozenset()
 
     def first(self) -> str:
-        """The names of all tools that wait now, for the system prompt; empty if none does."""
+        """All deferred names for the system prompt; empty if there are none."""
         self._deferral.sent()
         waiting = self._deferral.beside_sent
         self._told = frozenset(waiting)
         return format_deferred_tools(waiting) if waiting else ""
 
     def __call__(self) -> tuple[str, ...]:
-        """What there is to tell beside the tools that were sent last; mostly nothing."""
+        """Changes since the last request; mostly empty."""
         waiting = self._deferral.beside_sent
         new = [name for name in waiting if name not in self._told]
         known = {*waiting, *self._deferral.loaded}
@@ -57,5 +57,5 @@ class DeferredToolAnnouncer:
         if new:
             told.append(format_deferred_tools(new))
         if gone:
-            told.append(f"These tools are gone for now: {', '.join(gone)}")
+            told.append(f"These tools are currently unavailable: {', '.join(gone)}")
         return tuple(told)

@@ -1,8 +1,8 @@
-"""Which of the tools that change text a model is shown: the format it was trained on.
+"""Choose the editing tool for a model: the format it was trained on.
 
-They share one engine and can do the same, so a model needs only one of them; the others can
-still be called by name. This is the only place that knows which model gets which. The names come
-from `edit_formats.json`, which `corpus/table.py` writes; every entry says why it is there.
+All editing tools share one engine and can do the same, so a model needs only one; the others can
+still be called by name. `edit_formats.json`, written by `corpus/table.py`, maps models to formats
+with the reason for each.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -23,19 +23,19 @@ EDIT_TOOLS: dict[EditFormat, str] = {
 """The tool of each format."""
 
 OTHERS: EditFormat = "replace"
-"""For unknown models: the format that can express every edit."""
+"""For unknown models: the most general format."""
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The format for models whose names, without a vendor, fit a pattern.
+    """The format for models whose names, without a vendor, match a pattern.
 
-    `openai/` alone says nothing: servers of every kind of model are spoken to that way.
+    The vendor `openai/` says nothing, because servers of all models use it.
     """
 
     pattern: str
     format: EditFormat
     source: str
-    """Why: what was measured, or what the model's maker documents."""
+    """The reason: a measurement, or documentation of the model's vendor."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,14 +45,14 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_profiles() -> tuple[Profile, ...]:
-    """The built-in table; the first that fits counts."""
+    """The built-in table; the first match applies."""
     # Read when a model is named, so that a session without one opens no file for it.
     data = Path(__file__).with_name("edit_formats.json").read_bytes()
     return msgspec.json.decode(data, type=_Table).profiles
 
 
 def choose_edit_tool(options: EditOptions, model: str | None = None) -> str:
-    """The tool to show, by the settings, or by the model's name where they leave it open."""
+    """The tool to show, by the settings, or else by the model's name."""
     if options.format != "auto":
         return EDIT_TOOLS[options.format]
     name = (model or "").casefold().rpartition("/")[2]
@@ -60,13 +60,13 @@ def choose_edit_tool(options: EditOptions, model: str | None = None) -> str:
 
 
 def add_edit_formats(names: Iterable[str]) -> frozenset[str]:
-    """A selection of tools where Edit stands for changing text in whatever format."""
+    """A selection of tools in which Edit stands for all editing tools."""
     chosen = frozenset(names)
     return chosen | frozenset(EDIT_TOOLS.values()) if "Edit" in chosen else chosen
 
 
 def find_hidden_formats(offered: Collection[str], wanted: str) -> frozenset[str]:
-    """Tools on offer that only do in another format what the one that is shown does."""
+    """Offered tools that only repeat the shown one in another format."""
     formats = [name for name in EDIT_TOOLS.values() if name in offered]
     shown = wanted if wanted in formats else next(iter(formats), None)
     return frozenset(formats) - {shown}

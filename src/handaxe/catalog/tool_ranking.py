@@ -1,4 +1,4 @@
-"""Which of many tools a query means."""
+"""Rank tools by a query."""
 
 import re
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _WEIGHTS = {"name": 12.0, "hint": 5.0, "description": 2.0, "parameters": 1.5}
 _EXACT = 1000.0
 _HALF = 0.5
-"""What a word is worth that only begins like the one looked for, or the other way."""
+"""The weight of a word that matches only a prefix."""
 _SHORTEST_STEM = 3
 
 
 class ToolEntry(msgspec.Struct, frozen=True):
-    """A tool as a query sees it."""
+    """A tool with its searchable fields."""
 
     name: str
     hint: str
@@ -35,10 +35,10 @@ class ToolEntry(msgspec.Struct, frozen=True):
 
 
 def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> list[str]:
-    """The names of the tools a query means, best first.
+    """The names of matching tools, best first.
 
-    `select:A,B` names tools; `+word` has to occur; several queries are separated by lines
-    or semicolons and take turns.
+    `select:A,B` names tools; `+word` is required; several queries are separated by lines or
+    semicolons and take turns.
     """
     named = {entry.name for entry in entries}
     if query.strip() in named:
@@ -47,7 +47,7 @@ def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> li
     queries = [part.strip() for part in re.split(r"[;\n]", query) if part.strip()]
     rankings = [_rank_entries(part, entries) for part in queries]
     if all(part.casefold().startswith(SELECT) for part in queries):
-        # Whoever names tools wants all of them.
+        # A query that names tools needs all of them.
         max_results = max(max_results, MAX_SELECTED)
     found: dict[str, None] = {}
     for place in range(max((len(ranking) for ranking in rankings), default=0)):
@@ -58,7 +58,7 @@ def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> li
 
 
 def parse_selected(query: str) -> list[str]:
-    """The names that the parts of a query with `select:` list."""
+    """The names in `select:` parts of a query."""
     parts = [part.strip() for part in re.split(r"[;\n]", query)]
     listed = [part[len(SELECT) :] for part in parts if part.casefold().startswith(SELECT)]
     return [name.strip() for text in listed for name in text.split(",") if name.strip()]

@@ -1,8 +1,8 @@
-"""Every git that handaxe starts for itself is started here.
+"""Start every git process of handaxe.
 
-A repository of another author can name programs for git to run. Git starts here with settings that
-override them where possible. `find_obstacles` lists the remaining programs; callers ask the user
-before they start git there. Git finds only the repository that was checked.
+A foreign repository can name programs for git to run. These git processes get settings that
+override what can be overridden; `find_obstacles` lists the rest, which needs approval. Git finds
+only the checked repository.
 """
 
 import os
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import asyncio
 
 MAX_BYTES = 256 * 1024 * 1024
-"""How much git may print."""
+"""The maximum output of git."""
 PATIENCE_S = 5.0
-"""How long git may take to clean up after a stop."""
+"""How long git may take to clean up after SIGTERM."""
 _WAKE_S, _NAP_S = 0.1, 0.001
 
 _SETTINGS = (
@@ -49,7 +49,7 @@ _VARIABLES = {
     "GIT_EDITOR": ":",
 }
 _OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-"""What is missing in a partial clone would be fetched, by a program of the repository's choice."""
+"""A partial clone would fetch missing objects with a program of the repository's choice."""
 _KEPT = (
     "HOME", "LOGNAME", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME",
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
@@ -62,26 +62,26 @@ _UNUSED_SECTIONS = frozenset(
         "sendemail", "sequence", "trailer", "web",
     }
 )  # fmt: skip
-"""What git never reads for the commands that we give it: these show no changes and merge none."""
+"""Sections that git does not read for our commands, which show no changes and merge nothing."""
 
 _WRITTEN = (
     "config", "info", "logs", "logs/refs", "logs/refs/heads", "packed-refs", "refs", "refs/heads",
     "worktrees",
 )  # fmt: skip
-"""Where git writes in a repository for what we have it do."""
+"""Where git writes in a repository for our commands."""
 
 
 class GitFailed(Exception):
-    """Git did not do it; the sentence says why."""
+    """Git failed; the sentence says why."""
 
     def __init__(self, why: str, *, is_unfinished: bool = False) -> None:
         super().__init__(why)
         self.is_unfinished = is_unfinished
-        """Whether it was ended before it could say anything."""
+        """Whether it was ended before it could answer."""
 
 
 class GitCommand(NamedTuple):
-    """How git is started."""
+    """How to start git."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -95,9 +95,9 @@ def make_command(
     runs_programs: bool = False,
     mark: Mapping[str, str] | None = None,
 ) -> GitCommand:
-    """Git in a repository that was checked, started at its root or in a directory below.
+    """Git in a checked repository, started in it or in a directory below.
 
-    With `runs_programs` the user has approved the programs of `find_obstacles`.
+    With `runs_programs` the user has approved the results of `find_obstacles`.
     """
     top = repository.top
     above = str(PurePosixPath(top).parent)
@@ -116,7 +116,7 @@ def make_command(
 def make_object_command(
     git_directory: str, *arguments: str, work_tree: str = "", outside: tuple[str, ...] = ()
 ) -> GitCommand:
-    """Git that reads the objects or the index of this very git directory, and nothing else."""
+    """Git that reads only the objects or the index of this git directory."""
     where = (f"--git-dir={git_directory}",)
     if work_tree:
         where = ("-C", work_tree, *where, f"--work-tree={work_tree}")
@@ -128,9 +128,9 @@ def make_object_command(
 
 
 def find_obstacles(repository: GitRepository) -> tuple[str, ...]:
-    """What a repository may make the git that we start run, whatever settings it is started with.
+    """What a repository may make our git run, whatever the settings.
 
-    A repository without programs needs no trust.
+    A repository that names no program needs no trust.
     """
     from handaxe.git.config_safety import find_config_risks
 
@@ -147,7 +147,7 @@ def _is_overruled(section: str, key: str) -> bool:
 
 
 def find_git(outside: tuple[str, ...]) -> str | None:
-    """Git, by its absolute path; a program in a project does not count."""
+    """The absolute path of git; one in a project does not count."""
     return _find_git(os.environ.get("PATH", os.defpath), outside)
 
 
@@ -164,7 +164,7 @@ def _require_git(outside: tuple[str, ...]) -> str:
 
 
 def _filter_search_path(path: str, outside: tuple[str, ...]) -> str:
-    """The directories of a search path, but for those in a project and those named by no root."""
+    """The directories of a search path, without relative ones and those in a project."""
     kept = [
         entry
         for entry in path.split(":")
@@ -198,7 +198,7 @@ def _format_subcommand(argv: tuple[str, ...]) -> str:
 
 
 class GitProcess:
-    """One git at work, with a deadline and a bound on what it prints."""
+    """A running git with a deadline and an output limit."""
 
     def __init__(
         self, command: GitCommand, given: bytes = b"", *, timeout_s: float, max_bytes: int
@@ -211,13 +211,13 @@ class GitProcess:
         self._deadline = time.monotonic() + timeout_s
 
     def stop(self, why: str = "was stopped") -> None:
-        """Tell git and what it started to end; asked first, it takes half-done work away."""
+        """Stop git and its children; SIGTERM first, so that it cleans up."""
         if not self._why:
             self._why, self._deadline = why, time.monotonic() + PATIENCE_S
         self._signal(signal.SIGTERM)
 
     def wait(self) -> bytes:
-        """What git prints.
+        """The output of git.
 
         Raises:
             GitFailed: it failed, took too long, printed too much or was stopped.
@@ -229,7 +229,7 @@ class GitProcess:
             said, complained = self._read(stdout, stderr)
             while not self._has_ended() and self._keep_waiting():
                 time.sleep(_NAP_S)
-            # Programs that it leaves behind are nobody's.
+            # Leftover programs of git belong to no command.
             self._signal(signal.SIGKILL)
             self._is_over = True
             process.wait()
@@ -243,7 +243,7 @@ class GitProcess:
         return said
 
     def _await_children(self) -> None:
-        """Wait until what a stopped git had started is gone as well: it may still write."""
+        """Wait until the children of a stopped git are gone too, because they may still write."""
         ends_at = time.monotonic() + PATIENCE_S
         with suppress(ProcessLookupError, PermissionError):
             while time.monotonic() < ends_at:
@@ -280,7 +280,7 @@ class GitProcess:
         return True
 
     def _has_ended(self) -> bool:
-        """Whether git has ended; its number stays its own, so that it can still be signalled."""
+        """Whether git has ended; its number is not reused yet, so it can be signalled."""
         if sys.platform == "darwin":
             return self._process.poll() is not None
         try:
@@ -296,7 +296,7 @@ class GitProcess:
 
 
 def start_git(command: GitCommand, given: bytes | None = b"") -> subprocess.Popen[bytes]:
-    """Git as it starts; with None it is given a pipe, and what it complains of is not heard."""
+    """Start git; with None it gets a pipe, and its errors are discarded."""
     if given is None:
         return _start(command, subprocess.PIPE, subprocess.DEVNULL)
     if not given:
@@ -327,12 +327,12 @@ def _start(command: GitCommand, stdin: int | IO[bytes], stderr: int) -> subproce
 def run_git(
     command: GitCommand, given: bytes = b"", *, timeout_s: float, max_bytes: int = MAX_BYTES
 ) -> bytes:
-    """What git prints; raises `GitFailed`."""
+    """The output of git; raises `GitFailed`."""
     return GitProcess(command, given, timeout_s=timeout_s, max_bytes=max_bytes).wait()
 
 
 async def await_git(command: GitCommand, *, timeout_s: float, max_bytes: int = MAX_BYTES) -> bytes:
-    """The same without blocking; where it is cancelled, git has ended when this ends."""
+    """The same without blocking; when cancelled, git has ended on return."""
     import asyncio
 
     process = GitProcess(command, timeout_s=timeout_s, max_bytes=max_bytes)
@@ -351,7 +351,7 @@ async def _await_quietly(waiting: "asyncio.Future[bytes]") -> None:
 
 
 async def await_despite_cancel(work: Coroutine[Any, Any, None]) -> None:
-    """Wait for it however often the task is cancelled; the caller is ending already."""
+    """Await it despite cancellations, because the caller is already exiting."""
     import asyncio
 
     task = asyncio.ensure_future(work)

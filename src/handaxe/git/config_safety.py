@@ -1,9 +1,8 @@
-"""Check whether a repository's configuration or hooks choose programs for git to run.
+"""Check whether a repository's configuration or hooks make git run programs.
 
-Read-only commands such as `git status` run without a question only if it does not; the same holds
-for the git that handaxe starts for itself. The user's own configuration does not count, only that
-of the repository and of the repositories inside it that git descends into. Settings that are not
-known to be harmless count as programs.
+Read-only commands such as `git status` need no approval only if they do not, and neither does
+handaxe's own git. The user's configuration is trusted; this checks the repository and those inside
+it. Unknown settings count as programs.
 """
 
 import os
@@ -34,7 +33,7 @@ from handaxe.text.escape import to_visible_text
 MAX_BYTES = 256 * 1024
 _MAX_TOLD = 1000
 _HOOKS = ("post-index-change",)
-"""Hooks that even looking runs, because git refreshes its index on the way."""
+"""Hooks that even read-only commands run, because git refreshes its index."""
 
 
 def _parse_names(text: str) -> frozenset[str]:
@@ -48,7 +47,7 @@ READING_COMMANDS = _parse_names(
     "range-diff reflog remote rev-list rev-parse shortlog show show-branch show-ref stash "
     "status symbolic-ref tag var version whatchanged worktree"
 )
-"""Commands of git that may pass unasked; the same as in the tables of `shell.analysis`."""
+"""Git commands that may need no approval; the same as in `shell.analysis`."""
 _HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?")
 _SECTIONS = _parse_names(
@@ -87,7 +86,7 @@ _LFS_FILTER = {
     "process": "git-lfs filter-process",
     "required": "true",
 }
-"""What `git lfs install --local` writes."""
+"""The settings of `git lfs install --local`."""
 _PLAIN_PATH = re.compile(r"[\w./-]*[\w-][\w./-]*", re.ASCII)
 _YES_OR_NO = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
 
@@ -104,13 +103,15 @@ class _Line(NamedTuple):
 
 
 def explain_git_doubt(directory: str, variables: Mapping[str, str] | None = None) -> str:
-    """Why git may run a program of the repository's choosing; empty if it names none.
+    """Why git may run a program of the repository's choice; empty if it names none.
 
-    `variables` are those that git would be started with.
+    `variables` are git's environment.
     """
     for name in CHOOSING_VARIABLES:
         if name in (variables or {}):
-            return f"{name} is set, so git may take another repository than {directory} is in"
+            return (
+                f"{name} is set, so git may use another repository than the one around {directory}"
+            )
     try:
         repository = find_repository(directory)
     except UnclearRepository as unclear:
@@ -122,9 +123,9 @@ def explain_git_doubt(directory: str, variables: Mapping[str, str] | None = None
 def find_config_risks(
     repository: GitRepository, is_overridden: Callable[[str, str], bool] | None = None
 ) -> Iterator[str]:
-    """What a repository, and all that git descends into from there, may make git run.
+    """What a repository, and those inside it, may make git run.
 
-    `is_overridden` says whether the caller of git sets a section and key itself.
+    `is_overridden` tells whether the caller overrides a key of a section.
     """
     place, git = Path(repository.top), Path(repository.git)
     try:
@@ -132,13 +133,13 @@ def find_config_risks(
     except UnclearRepository as unclear:
         yield str(unclear)
     except (OSError, ValueError, IndexError, struct.error) as error:
-        yield f"what git would run in {place} cannot be known: {error}"
+        yield f"what git would run in {place} is unknown: {error}"
 
 
 def has_program_settings(config: Path, *, may_work_in: Callable[[str], bool]) -> bool:
-    """Whether a configuration names a program for git to run, or cannot be read.
+    """Whether a configuration names a program for git, or cannot be read.
 
-    `may_work_in` says whether a directory may be named as the one to work in.
+    `may_work_in` tells whether a directory may be named as the work tree.
     """
     try:
         lines = _parse_config(_read_config(config))
@@ -148,7 +149,7 @@ def has_program_settings(config: Path, *, may_work_in: Callable[[str], bool]) ->
         if _is_worktree(line):
             is_known = may_work_in(resolve_links(config.parent / line.value))
         else:
-            # An alias that begins so is a program, which runs when somebody types it.
+            # An alias with this prefix is a program, which runs when a user calls it.
             is_program = line.section == "alias" and line.value.lstrip("\"' ").startswith("!")
             is_known = _is_harmless(line) and not is_program
         if not is_known:
@@ -204,7 +205,7 @@ def _check(
 
 
 def _is_safe_for_reads(line: _Line, git: Path, place: Path) -> bool:
-    """Whether looking commands run nothing by it, or Git LFS as that installs itself."""
+    """Whether read-only commands run nothing because of it, or only a standard Git LFS."""
     if line[:3] == ("core", None, "hookspath"):
         is_plain = _PLAIN_PATH.fullmatch(line.value) is not None
         directories = (place / line.value, git / line.value)
@@ -215,7 +216,7 @@ def _is_safe_for_reads(line: _Line, git: Path, place: Path) -> bool:
 
 
 def _is_own_worktree(line: _Line, git: Path, place: Path) -> bool:
-    """Whether this only says what is so: a submodule is checked out where it was found."""
+    """Whether it only states the fact that a submodule is checked out where it was found."""
     return _is_worktree(line) and resolve_links(git / line.value) == resolve_links(place)
 
 
@@ -224,7 +225,7 @@ def _is_worktree(line: _Line) -> bool:
 
 
 def _find_checkout(module: Path, within: Path) -> Path:
-    """Where a submodule says that it is checked out; only places inside count."""
+    """The work tree of a submodule; it must be inside."""
     config = module / "config"
     lines = _parse_config(_read_config(config)) if config.exists() else ()
     for line in filter(_is_worktree, lines):
@@ -245,10 +246,10 @@ def _read_config(config: Path) -> bytes:
 
 @lru_cache(maxsize=256)
 def _parse_config(content: bytes) -> tuple[_Line, ...]:
-    """The settings of a configuration, once per content; raises on what is hard to read."""
+    """The settings of a configuration, cached by content; raises for unusual syntax."""
     text = content.decode().replace("\r\n", "\n")
     if "\\\n" in text:
-        raise ValueError("a line of its configuration continues in the next")
+        raise ValueError("a line of its configuration continues on the next")
     found: list[_Line] = []
     section, name = "", None
     for raw in text.split("\n"):
@@ -273,7 +274,7 @@ def _is_harmless(line: _Line) -> bool:
         is_plain = key == "fsmonitor" and value.lower() in _YES_OR_NO
         return (is_plain or key in _CORE) and line.name is None
     if section == "alias":
-        # Only git's own commands pass unasked; some gits let an alias stand in for an old one.
+        # Only git's own commands run without approval; some gits let an alias replace an old one.
         return line.section == "alias" and line.name is None and key not in READING_COMMANDS
     if section == "lfs":
         # Git LFS itself is the user's; what it may start besides is the repository's choice.

@@ -1,7 +1,7 @@
-"""Find the repository that git uses in a directory, by git's own rules.
+"""Find the repository of a directory by git's own rules.
 
-If git could find another repository, the result says so instead of guessing. This happens with a
-`.git` that is damaged or unreadable, or with a bare repository beside another `.git`.
+Where git could come to another result, this reports it instead of guessing: a damaged or unreadable
+`.git`, or a bare repository next to another `.git`.
 """
 
 import os
@@ -16,7 +16,7 @@ from handaxe.disk.safe_open import resolve_links
 CHOOSING_VARIABLES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
 )  # fmt: skip
-"""With one of these set git does not look for a repository, or takes parts of another one."""
+"""If one of these is set, git does not search for a repository, or uses parts of another one."""
 _POINTER = "gitdir: "
 _REPOSITORY_NAMES = ("HEAD", "objects", "refs", "commondir")
 _OBJECT_ID = rb"[0-9a-fA-F]{40}"
@@ -26,40 +26,40 @@ _MAX_HEAD_BYTES, _MAX_POINTER_BYTES = 255, 4096
 
 
 class UnclearRepository(Exception):
-    """It is unclear which repository git would use; the sentence says where."""
+    """The repository that git would use is unclear; the sentence says where."""
 
 
 class GitRepository(NamedTuple):
-    """A repository that git takes for its own, all paths with their links followed."""
+    """A git repository; all paths with links resolved."""
 
     top: str
-    """The directory where it was found: the work tree, or the repository itself if it is bare."""
+    """Where it was found: the work tree, or the repository itself if it is bare."""
     git: str
     common: str
-    """What all worktrees of the repository share: its configuration, its hooks, its branches."""
+    """The part that all worktrees share: configuration, hooks, branches."""
 
 
 def find_repository(directory: str) -> GitRepository | None:
     """The repository around a directory; None outside of repositories.
 
     Raises:
-        UnclearRepository: git might use another one.
+        UnclearRepository: git might find another one.
     """
     start = PurePosixPath(resolve_links(directory))
     for place in (start, *start.parents):
         try:
             found = read_repository(str(place))
         except (OSError, ValueError) as error:
-            raise UnclearRepository(f"what git finds in {place} is not clear: {error}") from None
+            raise UnclearRepository(f"git's result for {place} is unclear: {error}") from None
         if found is not None:
             return found
     return None
 
 
 def find_top(directory: str) -> str | None:
-    """The nearest directory, from here up, that is surely a repository; None without one.
+    """The nearest directory, from here up, that is certainly a repository; None if there is none.
 
-    For searches that end there: a `.git` that git would not use does not end them.
+    For file searches up to there: an invalid `.git` does not end them.
     """
     place = PurePosixPath(directory)
     for above in (place, *place.parents):
@@ -72,7 +72,7 @@ def find_top(directory: str) -> str | None:
 
 
 def read_repository(place: str) -> GitRepository | None:
-    """The repository that git takes in this very directory; None if it looks further up."""
+    """The repository in this exact directory; None if git searches further up."""
     git = os.path.join(place, ".git")  # noqa: PTH118
     is_there = os.path.lexists(git)
     if is_there:
@@ -80,16 +80,16 @@ def read_repository(place: str) -> GitRepository | None:
         if is_git_directory(directory):
             return _make_repository(place, directory)
         if directory != git or not Path(git).is_dir() or _can_be_repository(git):
-            raise UnclearRepository(f"{git} is there, but no repository that git would take")
+            raise UnclearRepository(f"{git} exists but is not a valid repository")
     if not _can_be_repository(place):
         return None
     if is_there or not is_git_directory(place):
-        raise UnclearRepository(f"{place} looks like a repository, but not to every git")
+        raise UnclearRepository(f"{place} is a repository only for some versions of git")
     return _make_repository(place, place)
 
 
 def is_git_directory(directory: str) -> bool:
-    """Whether git takes a directory for a repository, as it decides that itself."""
+    """Whether git treats a directory as a repository, by its own rules."""
     try:
         common = find_common_directory(directory)
         return _is_head(Path(directory) / "HEAD") and all(
@@ -100,7 +100,7 @@ def is_git_directory(directory: str) -> bool:
 
 
 def find_common_directory(git: str) -> str:
-    """What a worktree's git directory shares with the others; for the main one it is itself."""
+    """The shared git directory of a worktree; for the main one, its own."""
     pointer = Path(git) / "commondir"
     if not os.path.lexists(pointer):
         return resolve_links(git)
@@ -109,12 +109,12 @@ def find_common_directory(git: str) -> str:
 
 
 def has_repository_names(names: AbstractSet[str]) -> bool:
-    """Whether a directory with these names in it may be a repository, whatever it is called."""
+    """Whether a directory with these names may be a repository, whatever its name."""
     return "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)
 
 
 def describe_head(repository: GitRepository) -> str:
-    """Which branch or commit is checked out, in words; empty if HEAD says neither."""
+    """The checked-out branch or commit in words; empty if HEAD has neither."""
     head = Path(repository.git, "HEAD")
     try:
         if head.is_symlink():
@@ -134,7 +134,7 @@ def _make_repository(place: str, git: str) -> GitRepository:
 
 
 def _follow_git_file(git: str) -> str:
-    """The directory that a `.git` stands for: itself, or the one that a file names."""
+    """The directory of a `.git`: itself, or the one that a file names."""
     try:
         if not stat.S_ISREG(Path(git).stat().st_mode):
             return git
@@ -143,12 +143,12 @@ def _follow_git_file(git: str) -> str:
         raise UnclearRepository(f"{git} cannot be read ({error.strerror})") from None
     named = text.removeprefix(_POINTER).rstrip("\r\n")
     if not text.startswith(_POINTER) or not named:
-        raise UnclearRepository(f"{git} does not say where the repository is")
+        raise UnclearRepository(f"{git} does not name the repository")
     return str(Path(git).parent / named)
 
 
 def _can_be_repository(place: str) -> bool:
-    """Whether any git could take it for one: without these names none does."""
+    """Whether any git could treat it as a repository: these names are required."""
     return has_repository_names(
         {name for name in _REPOSITORY_NAMES if os.path.lexists(f"{place}/{name}")}
     )
@@ -162,7 +162,7 @@ def _is_head(head: Path) -> bool:
 
 
 def _read(path: Path, most_bytes: int) -> bytes:
-    """The start of a regular file; nothing else is opened, so nothing can hang."""
+    """The start of a regular file; other files are not opened, so nothing can hang."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -1,7 +1,7 @@
-"""The repositories inside a repository that git descends into: its submodules, checked out or not.
+"""The repositories inside a repository: its submodules, checked out or not.
 
-`git status` and `git diff` start a git of their own in every directory that the index names as a
-repository. Here they are found as git finds them; what their configurations say is not read here.
+`git status` and `git diff` start another git in every directory that the index lists as a
+repository. They are found here as git finds them; their configurations are not read.
 """
 
 import mmap
@@ -14,17 +14,17 @@ from pathlib import Path
 
 MAX_REPOSITORIES = 200
 _LINK = b"\x00\x00\xe0\x00"
-"""The mode of an entry that is a repository in the index."""
+"""The mode of a repository entry in the index."""
 _MODE_AT, _FLAGS_AT, _NAME_AT = 24, 60, 62
 _EXTENDED, _LENGTH_MASK = 0x4000, 0x0FFF
 
 
 class TooManyRepositories(ValueError):
-    """Too many repositories to check before every command."""
+    """There are too many repositories to check before every command."""
 
 
 def read_linked_paths(git: Path) -> tuple[bytes, ...]:
-    """The paths that the index of a repository lists as repositories; raises if it is invalid."""
+    """The repository paths in an index; raises if it is not valid."""
     found: list[bytes] = []
     for index in (git / "index", *git.glob("sharedindex.*")):
         try:
@@ -36,7 +36,7 @@ def read_linked_paths(git: Path) -> tuple[bytes, ...]:
 
 
 def find_module_directories(git: Path) -> Iterator[Path]:
-    """The submodules that a repository keeps inside, whether they are checked out or not."""
+    """The submodules inside a repository, checked out or not."""
     seen = 0
     waiting = [git / "modules"]
     while waiting:
@@ -55,7 +55,7 @@ def find_module_directories(git: Path) -> Iterator[Path]:
 
 @lru_cache(maxsize=64)
 def _read_index_links(index: str, _changed: int, size: int, _inode: int) -> tuple[bytes, ...]:
-    """Read once per state of the file, because an index can be large."""
+    """Cached by the file's state, because an index can be large."""
     if size == 0:
         return ()
     with Path(index).open("rb") as file:
@@ -67,7 +67,7 @@ def _read_index_links(index: str, _changed: int, size: int, _inode: int) -> tupl
 def _parse_index_links(data: bytes) -> Iterator[bytes]:
     magic, version, count = struct.unpack_from(">4sII", data)
     if magic != b"DIRC" or version not in {2, 3, 4}:
-        raise ValueError("not an index that we can read")
+        raise ValueError("not a supported index")
     # SHA-1 is 20 bytes; with SHA-256 every entry is 12 bytes longer and the names do not fit.
     at, path = 12, b""
     for _ in range(count):
@@ -84,13 +84,13 @@ def _parse_index_links(data: bytes) -> Iterator[bytes]:
             path = data[begin:end]
             at += ((end - at) + 8) & ~7
         if flags & _LENGTH_MASK not in {_LENGTH_MASK, len(path)}:
-            raise ValueError("an index of another form")
+            raise ValueError("an index with another format")
         if mode == _LINK:
             yield path
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where it ends."""
+    """A number of variable length, and its end."""
     byte = data[at]
     value = byte & 0x7F
     while byte & 0x80:
@@ -101,7 +101,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 _LED_AWAY = ("modules", "worktrees", "info")
-"""Directories of a repository with something in them that makes git run programs."""
+"""Directories of a repository whose contents can make git run programs."""
 
 
 def find_inner_repositories(git: str) -> list[str]:
@@ -118,7 +118,7 @@ def find_inner_repositories(git: str) -> list[str]:
 
 
 def find_redirecting_links(git: str) -> Iterator[str]:
-    """Links in a git directory that give git another place for what makes it run programs."""
+    """Links in a git directory that redirect parts which make git run programs."""
     for name in _LED_AWAY:
         path = f"{git}/{name}"
         if Path(path).is_symlink():
@@ -126,7 +126,7 @@ def find_redirecting_links(git: str) -> Iterator[str]:
 
 
 def find_link(path: str, roots: Sequence[str], known: dict[str, bool] | None = None) -> str | None:
-    """The first link on the way from a root to a path, the path included; None without one."""
+    """The first link on the way from a root to a path, inclusive; None if there is none."""
     known = {} if known is None else known
     inside = [len(root) for root in roots if path.startswith(f"{root.rstrip('/')}/")]
     if not inside:
@@ -144,7 +144,7 @@ def find_link(path: str, roots: Sequence[str], known: dict[str, bool] | None = N
 
 
 def list_names(directory: str) -> list[str]:
-    """The names in a directory; none if it cannot be read."""
+    """The names in a directory; empty if it cannot be read."""
     try:
         return os.listdir(directory)
     except OSError:

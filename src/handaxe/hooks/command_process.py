@@ -1,9 +1,8 @@
-"""One hook's program: started, fed, listened to, ended with all it started.
+"""Run one hook program: start it, write its input, read its output, end it with its children.
 
-Everything but `kill` runs in a thread of its own, so a slow program costs the event loop nothing.
-The program leads a session of its own; what is still in its process group when it ends is ended
-too. It may have left children in yet other sessions: they carry a mark in their environment, are
-found by it and are ended as well.
+Everything except `kill` runs in a separate thread, so a slow program does not block the event loop.
+The program leads its own session; the rest of its process group is ended with it. Children in other
+sessions are found by a tag in their environment and ended too.
 """
 
 import os
@@ -24,9 +23,9 @@ from handaxe.process.worker_pool import WORKERS
 MAX_STDOUT_BYTES = 1 << 20
 MAX_STDERR_BYTES = 1 << 16
 GRACE_S = 0.5
-"""How long a program whose time is up may take to end by itself."""
+"""How long a program may take to exit after its timeout."""
 DRAIN_S = 0.1
-"""How long to wait for the end of the output when a child of an ended program holds the pipe."""
+"""How long to wait for more output when a child of an ended program holds the pipe."""
 GIVE_UP_S = 2.0
 MARK = "HANDAXE_HOOK"
 
@@ -36,7 +35,7 @@ _LONG_S = 60.0
 
 
 class HookProcessResult(msgspec.Struct, frozen=True):
-    """How it ended."""
+    """The end of the program."""
 
     exit_code: int
     stdout: bytes
@@ -45,7 +44,7 @@ class HookProcessResult(msgspec.Struct, frozen=True):
 
 
 class HookProcess:
-    """A program that has a thread to itself."""
+    """A program with its own thread."""
 
     def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], mark: str) -> None:
         self._argv = argv
@@ -57,13 +56,13 @@ class HookProcess:
         self._is_unwanted = False
 
     def kill(self) -> None:
-        """End it now; from any thread, at any time."""
+        """End it now; may be called from any thread at any time."""
         with self._lock:
             self._is_unwanted = True
             self._signal(signal.SIGKILL)
 
     def run(self, stdin: bytes, timeout_s: float) -> HookProcessResult:
-        """Start it, and give back how it ended; `OSError` if it cannot be started."""
+        """Start it and return how it ended; `OSError` if it cannot be started."""
         ends_at = time.monotonic() + timeout_s
         process = self._start()
         pipes = _Pipes(process, stdin)
@@ -100,7 +99,7 @@ class HookProcess:
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> int:
-        """Kill the rest of the group and record the exit; never waits under the lock."""
+        """Kill the rest of the group and read the exit code; never waits while holding the lock."""
         give_up_at = time.monotonic() + GIVE_UP_S
         with self._lock:
             self._signal(signal.SIGKILL)
@@ -110,7 +109,7 @@ class HookProcess:
                     self._process = None
                     return exit_code
             if time.monotonic() > give_up_at:
-                # Stuck in the kernel, out of the reach of any signal: the call goes on without it.
+                # Stuck in the kernel, unreachable by signals: the call continues without it.
                 return -signal.SIGKILL
             time.sleep(0.001)
 
@@ -122,7 +121,7 @@ class HookProcess:
 
 
 class _Pipes:
-    """The three pipes of a program and the news of its end."""
+    """The three pipes of a program and the event of its end."""
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
         assert process.stdin is not None
@@ -150,14 +149,14 @@ class _Pipes:
         self._talking = set(self._kept)
 
     def serve_until_exit(self, deadline: float) -> bool:
-        """Feed and listen until the program has ended; False if the time was up first."""
+        """Exchange data until the program ends; False at the deadline."""
         while not self._ended():
             if not self._serve(deadline):
                 return False
         return True
 
     def serve_until_silent(self, deadline: float) -> None:
-        """Read until the pipes are closed or the time is up."""
+        """Read until all pipes are closed, or until the deadline."""
         while self._talking and self._serve(deadline):
             pass
 
@@ -220,7 +219,7 @@ class _Pipes:
 
 
 def _open_exit_event(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends, where the system has such."""
+    """A descriptor that becomes readable when the process ends, if the system supports it."""
     if sys.platform != "linux":
         return None
     try:
@@ -230,7 +229,7 @@ def _open_exit_event(pid: int) -> int | None:
 
 
 def _is_zombie(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has ended, without taking note of it where that can be avoided."""
+    """Whether it has ended, without reaping it if that can be avoided."""
     if sys.platform == "darwin":
         return process.poll() is not None
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None

@@ -1,7 +1,7 @@
-"""Hooks as they are configured: groups with matchers, each with the hooks to run.
+"""The hook configuration: groups with matchers, each with its hooks.
 
-The shape is the ecosystem's own, plus Python functions and `on_failure`. Reading is total: what
-is wrong becomes a problem with its place, and everything else still holds.
+The format is the ecosystem's, plus Python functions and `on_failure`. Reading never fails: an
+invalid part becomes a problem with its place, and the rest applies.
 """
 
 import inspect
@@ -19,9 +19,12 @@ from handaxe.text.escape import format_suggestion
 
 
 def find_bad_conditions(book: "HookConfig") -> list[str]:
-    """The `if`s that are not rules."""
+    """The `if` conditions that are not valid rules."""
     return [
-        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is not a rule: {rule.problem}"
+        (
+            f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is not a valid rule: "
+            f"{rule.problem}"
+        )
         for placed in book.placed
         if placed.hook.condition is not None
         and (rule := parse_rule(placed.hook.condition, "deny")).is_dead
@@ -29,17 +32,17 @@ def find_bad_conditions(book: "HookConfig") -> list[str]:
 
 
 Fits = Callable[[Iterable[str]], bool]
-"""Whether one of these names is meant."""
+"""Whether one of these names matches."""
 
 _PLAIN = r"[A-Za-z0-9_\- ,|]*"
 _WORDS = r"[A-Za-z0-9_|]*"
 _NAMED_GROUP = r"(?<!\\)\(\?<(?=[A-Za-z_])"
 MAX_SUBJECT_CHARS = 200
-"""The maximum length of a name; longer ones are not matched."""
+"""Longer names match nothing, so that patterns are not applied to them."""
 
 
 def compile_matcher(text: str | None, *, literal: bool = False) -> Fits:
-    """Read a matcher: nothing or `*` for all, names with `|` or `,`, or else a pattern.
+    """Compile a matcher: nothing or `*` for all, names with `|` or `,`, or a pattern.
 
     Raises:
         ValueError: it is neither names nor a pattern.
@@ -84,17 +87,19 @@ OnFailure = Literal["open", "closed"]
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
 _NAME_CHARS = 120
 ARGUMENTS = "the session's arguments"
-"""The source of what a host program gives."""
+"""The source of hooks from a host program."""
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
-    condition: Annotated[str | None, "A permission rule; the hook runs for what it covers."] = (
-        msgspec.field(name="if", default=None)
-    )
-    timeout: Annotated[_Seconds | None, "Seconds until it is stopped."] = None
-    on_failure: Annotated[OnFailure | None, "`closed`: what it guards stops if it fails."] = None
+    condition: Annotated[
+        str | None, "A permission rule; the hook runs only for calls that it covers."
+    ] = msgspec.field(name="if", default=None)
+    timeout: Annotated[_Seconds | None, "Timeout in seconds."] = None
+    on_failure: Annotated[
+        OnFailure | None, "`closed`: a failure of the hook stops what it guards."
+    ] = None
     status_message: str | None = msgspec.field(name="statusMessage", default=None)
-    once: Annotated[bool, "Of a skill or a host: it runs one time in a session."] = False
+    once: Annotated[bool, "For skills and hosts: it runs once per session."] = False
 
     @property
     def in_background(self) -> bool:
@@ -118,7 +123,7 @@ class CommandHook(_Entry, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How it is called in the log."""
+        """Its name in the log."""
         return _shorten_name(" ".join((self.command, *(self.args or ()))))
 
 
@@ -131,7 +136,7 @@ class HttpHook(_Entry, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How it is called in the log: without the query, which may hold a key."""
+        """Its name in the log, without the query, which may contain a key."""
         parts = urlsplit(self.url)
         return _shorten_name(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
 
@@ -145,7 +150,7 @@ class McpToolHook(_Entry, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How it is called in the log."""
+        """Its name in the log."""
         return _shorten_name(f"mcp__{self.server}__{self.tool}")
 
 
@@ -155,7 +160,7 @@ class _ModelHook(_Entry, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How it is called in the log."""
+        """Its name in the log."""
         return _shorten_name(self.prompt)
 
 
@@ -166,7 +171,7 @@ class PromptHook(_ModelHook, frozen=True, kw_only=True):
 
 
 class AgentHook(_ModelHook, frozen=True, kw_only=True):
-    """A question to an agent that looks around before it answers."""
+    """A question to an agent that can read files before it answers."""
 
 
 class CallableHook(_Entry, frozen=True, kw_only=True):
@@ -182,7 +187,7 @@ class CallableHook(_Entry, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How it is called in the log."""
+        """Its name in the log."""
         return _shorten_name(getattr(self.call, "__qualname__", None) or repr(self.call))
 
 
@@ -208,29 +213,29 @@ class ConfiguredHook(msgspec.Struct, frozen=True, eq=False):
     is_projects: bool = False
     """Whether it comes from a file of the project."""
     skill: str = ""
-    """The file of the skill that brought it."""
+    """The file of the skill that defines it."""
 
     @property
     def may_be_once(self) -> bool:
-        """Whether `once` counts: in files only those of skills can say so."""
+        """Whether `once` applies: in files, only for skills."""
         return bool(self.skill) or self.source == ARGUMENTS
 
 
 class HookConfig(msgspec.Struct, frozen=True):
-    """All hooks of one source in their order, and what is wrong with it."""
+    """All hooks of one source in order, and their problems."""
 
     placed: tuple[ConfiguredHook, ...] = ()
     problems: tuple[str, ...] = ()
 
     def __add__(self, other: "HookConfig") -> "HookConfig":
-        """Both, these first."""
+        """Both configurations, this one first."""
         return HookConfig((*self.placed, *other.placed), (*self.problems, *other.problems))
 
 
 def read_hooks(
     raw: object, *, source: str, is_projects: bool = False, skill: str = ""
 ) -> HookConfig:
-    """The hooks of one source; a plugin's wrapper `{description, hooks}` is looked through."""
+    """The hooks of one source; a plugin's wrapper `{description, hooks}` is accepted."""
     if raw is None:
         return HookConfig()
     problems: list[str] = []
@@ -256,7 +261,7 @@ def read_hooks(
 
 
 class _GroupReader:
-    """Reads one group, and writes down what it could not read."""
+    """Reads one group and collects its problems."""
 
     def __init__(self, event: str, place: str, problems: list[str]) -> None:
         self._event = event
@@ -264,7 +269,7 @@ class _GroupReader:
         self._problems = problems
 
     def read(self, group: object) -> Iterator[tuple[AnyHook, str, Fits]]:
-        """The hooks of a group, or of a lone function that stands for one."""
+        """The hooks of a group, or of a single function in place of one."""
         if callable(group):
             group = {"hooks": [group]}
         if not isinstance(group, Mapping):
@@ -312,18 +317,18 @@ class _GroupReader:
 
     def _check_hook(self, hook: AnyHook, place: str) -> AnyHook | None:
         if hook.in_background and hook.on_failure == "closed":
-            return self._complain(place, "an asynchronous hook cannot be `closed`.")
+            return self._complain(place, "a background hook cannot be `closed`.")
         if isinstance(hook, _ModelHook) and not OCCASIONS[self._event].asks_models:
             kind = "agent" if isinstance(hook, AgentHook) else "prompt"
             return self._complain(
                 place,
-                f"a model has no say at {self._event}; "
-                f"{kind!r} hooks are for {_list_model_events()}.",
+                f"a model cannot decide at {self._event}; {kind!r} hooks are for "
+                f"{_list_model_events()}.",
             )
         if hook.condition is not None and self._event not in TOOL_EVENTS:
-            return self._complain(place, "a hook with `if` runs for calls of tools only.")
+            return self._complain(place, "a hook with `if` runs only for tool calls.")
         if isinstance(hook, HttpHook) and OCCASIONS[self._event].is_local:
-            return self._complain(place, f"no server is asked at {self._event}.")
+            return self._complain(place, f"servers are not called at {self._event}.")
         if isinstance(hook, HttpHook) and (problem := _find_url_problem(hook.url)):
             return self._complain(place, problem)
         return hook
@@ -367,11 +372,11 @@ def _find_url_problem(url: str) -> str | None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        return f"{url!r} is not an address ({error})."
+        return f"{url!r} is not a valid address ({error})."
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         return f"{url!r} is not an http or https address."
     if parts.username is not None:
-        return "put credentials into `headers`, not into the address."
+        return "put credentials in `headers`, not in the address."
     return None
 
 

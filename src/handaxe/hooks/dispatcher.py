@@ -1,7 +1,7 @@
 """Run the matching hooks in parallel, each with its timeout, and merge their outcomes.
 
-An event is plain data, the same for a Python function, a program and a server. The result does not
-depend on which hook answers first: the order of the configuration decides.
+An event is plain data, the same for functions, programs and servers. The outcome depends on the
+configured order, not on which hook answers first.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ from handaxe.hooks.output import InvalidHookOutput, Keep, from_value, sanitize_o
 MAX_RUNNING = 8
 MAX_WAITING = 256
 GRACE_S = 1.5
-"""How long closing waits for what is still under way."""
+"""How long closing waits for running background hooks."""
 PREPARATION_S = 10.0
-"""How long a command waits for programs that may leave variables for it."""
+"""How long a command waits for programs that may set variables for it."""
 
 
 class BackgroundHooks:
-    """The running asynchronous hooks."""
+    """The running background hooks."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,18 +56,18 @@ class BackgroundHooks:
 
     @property
     def is_full(self) -> bool:
-        """Whether one more would be too many."""
+        """Whether the maximum is reached."""
         return len(self._tasks) >= MAX_RUNNING + MAX_WAITING
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Let it run when its turn comes."""
+        """Start a background hook when its turn comes."""
         task = asyncio.get_running_loop().create_task(self._in_turn(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """Wait a moment for what is under way, then end it."""
+        """Wait briefly for running hooks, then end them."""
         if not self._tasks:
             return
         _, late = await asyncio.wait(self._tasks, timeout=GRACE_S)
@@ -77,7 +77,7 @@ class BackgroundHooks:
             await asyncio.wait(late, timeout=GRACE_S)
 
     async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
-        # Nobody waits for it, so its calls are inside no other one.
+        # No call waits for it, so its calls are not nested.
         CURRENT_CALL.set(None)
         try:
             async with self._turns:
@@ -91,7 +91,7 @@ _VERDICTS: dict[Verdict, HookOutcome] = {"allow": "allowed", "ask": "asked", "de
 
 
 class HookRun(msgspec.Struct, frozen=True):
-    """One hook's answer and what it took."""
+    """One hook's answer and its duration."""
 
     placed: ConfiguredHook
     outcome: Outcome
@@ -139,14 +139,14 @@ def _classify_outcome(heard: HookRun) -> HookOutcome:
 
 
 Covers = Callable[[str], bool]
-"""Whether a permission rule covers the call that an event is about."""
+"""Whether a permission rule covers the call of an event."""
 
 _log = logging.getLogger("handaxe.hooks")
 _MAX_REMEMBERED = 1024
 
 
 class HookDispatcher:
-    """The hooks that are set up, and how they are asked."""
+    """The configured hooks, and how they run."""
 
     def __init__(
         self,
@@ -159,11 +159,9 @@ class HookDispatcher:
         keep: Keep | None,
         variables: dict[str, str],
     ) -> None:
-        """`say_late` takes messages of asynchronous hooks for the model.
+        """`say_late` receives what background hooks have for the model.
 
-        `wake` is called for a message that must not wait for the user.
-
-        `variables` are those that hooks set for later commands.
+        `wake` is called when that is urgent. `variables` are what hooks set for later commands.
         """
         self._variables = variables
         self._servers = servers
@@ -180,7 +178,7 @@ class HookDispatcher:
     def configure(
         self, book: HookConfig, policy: HookPolicy, programs: HookPrograms | None
     ) -> None:
-        """From now on these hooks, and no others."""
+        """Replace the configured hooks."""
         by_event: dict[str, list[ConfiguredHook]] = {}
         for placed in book.placed:
             by_event.setdefault(placed.event, []).append(placed)
@@ -195,12 +193,12 @@ class HookDispatcher:
         )
 
     def resume(self, ran: Iterable[HookRan]) -> None:
-        """Take over which hooks of skills ran in an earlier run of the session."""
+        """Restore which once-only hooks ran in an earlier run of the session."""
         self._spent_before = {(one.skill, one.event, one.matcher, one.hook) for one in ran}
 
     @property
     def events(self) -> frozenset[str]:
-        """The events with at least one hook."""
+        """The events with configured hooks."""
         return frozenset(self._by_event)
 
     async def fire(
@@ -212,7 +210,7 @@ class HookDispatcher:
         call_id: str | None = None,
         within_a_hook: bool = False,
     ) -> Outcome:
-        """What all hooks together say to an event; a hook that fails stops no other."""
+        """The merged outcome of all hooks for an event; a failing hook stops no other."""
         call_id = call_id or event.get("tool_use_id")
         now: list[ConfiguredHook] = []
         for placed in self._meant(event, aliases):
@@ -237,14 +235,14 @@ class HookDispatcher:
         return merged
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Let hooks know without waiting; what they add comes with a later result."""
+        """Run hooks without waiting; what they add comes with a later result."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            # A host that works without a loop just now has nobody who could run a hook.
+            # A host without a running event loop cannot run hooks.
             return
         if self._background.is_full:
-            _log.warning("too many hooks are under way; %s is not told", event["hook_event_name"])
+            _log.warning("too many hooks are running; %s is skipped", event["hook_event_name"])
             return
 
         async def telling() -> None:
@@ -257,18 +255,18 @@ class HookDispatcher:
             task.add_done_callback(self._preparing.discard)
 
     async def wait_for_variables(self) -> None:
-        """Wait for programs under way that may leave variables for the next command."""
+        """Wait for running programs that may set variables for the next command."""
         if self._preparing:
             await asyncio.wait(self._preparing, timeout=PREPARATION_S)
 
     async def close(self) -> None:
-        """End all running hooks, after a moment for asynchronous ones."""
+        """End running hooks, after a short wait for background ones."""
         await self._background.close()
         if self._programs is not None:
             await self._programs.close()
 
     def _meant(self, event: dict[str, Any], aliases: tuple[str, ...]) -> tuple[ConfiguredHook, ...]:
-        """The hooks for this event, the same one only once."""
+        """The hooks for this event, without duplicates."""
         name = event["hook_event_name"]
         field = OCCASIONS[name].matched
         value = str(event.get(field, "")) if field else ""
@@ -284,9 +282,9 @@ class HookDispatcher:
         return meant
 
     def _is_spent(self, placed: ConfiguredHook) -> bool:
-        """Whether a hook that runs once has had its turn; now it has.
+        """Whether a once-only hook has run; marks it as run.
 
-        Settings that are read again make new objects of the same hooks.
+        Reloaded settings create new objects for the same hooks.
         """
         if (placed.skill, placed.event, placed.matcher, placed.hook.name) in self._spent_before:
             return True
@@ -306,7 +304,7 @@ class HookDispatcher:
         return [task.result() for task in tasks]
 
     async def _ask(self, placed: ConfiguredHook, event: dict[str, Any]) -> HookRun:
-        """One hook's answer; whatever goes wrong is an answer too."""
+        """One hook's outcome; failures become outcomes too."""
         began = time.perf_counter()
         hook, name = placed.hook, placed.event
         problem: str | None = None
@@ -336,7 +334,7 @@ class HookDispatcher:
         return HookRun(placed, outcome, took_ms, problem, timed_out)
 
     def _start(self, placed: ConfiguredHook, event: dict[str, Any], call_id: str | None) -> None:
-        """Run it in the background; its decision does not count."""
+        """Run a hook in the background; its decision is ignored."""
         if self._background.is_full:
             problem = "too many hooks are waiting in the background"
             self._trace(HookRun(placed, NOTHING, 0.0, problem), call_id)
@@ -357,7 +355,7 @@ class HookDispatcher:
         self._background.start(run())
 
     def _prepare(self, outcome: Outcome, event: str) -> None:
-        """Keep what hooks left for later."""
+        """Store what hooks set for later."""
         if OCCASIONS[event].prepares:
             take_variables(self._variables, outcome.variables)
             if WATCH_PATHS in outcome.extra:
@@ -369,7 +367,7 @@ class HookDispatcher:
 
 
 async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
-    """What a Python hook returns; one that will not be stopped is left to itself."""
+    """The result of a Python hook; one that cannot be stopped is abandoned."""
     task = asyncio.ensure_future(_call_without_exit(hook, event))
     try:
         # Most hooks never wait: they are done in the task's first turn, and need no timer.
@@ -381,7 +379,7 @@ async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
         raise
     if not task.done():
         _abandon(task)
-        sentence = f"it did not end within {timeout_s:g} s and was stopped"
+        sentence = f"it did not finish within {timeout_s:g} s and was stopped"
         raise HookUnreachable(sentence, timed_out=True)
     if task.cancelled():
         raise HookUnreachable("it cancelled itself")
@@ -389,16 +387,16 @@ async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
 
 
 async def _call_without_exit(hook: Hook, event: dict[str, Any]) -> object:
-    """What the hook returns; a task that leaves the program would take the event loop along."""
+    """The result of the hook; an exit exception in a task would end the event loop."""
     try:
         return await hook(event)
     except SystemExit as leaving:
-        raise HookUnreachable(f"it wanted to end the program (SystemExit: {leaving})") from None
+        raise HookUnreachable(f"it tried to end the program (SystemExit: {leaving})") from None
 
 
 def _abandon(task: asyncio.Future[Any]) -> None:
     task.cancel()
-    # Whatever it still raises is of no interest to anybody.
+    # Later exceptions are ignored.
     task.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
@@ -416,7 +414,7 @@ def _choose_timeout_s(placed: ConfiguredHook) -> float:
 
 
 def _make_failure(placed: ConfiguredHook, problem: str) -> Outcome:
-    """What it means that a hook failed: nothing but a note, or no."""
+    """The outcome of a failed hook: a note, or a refusal."""
     hook, occasion = placed.hook, OCCASIONS[placed.event]
     by_default = isinstance(hook, CallableHook) and occasion.guards
     if hook.on_failure == "closed" or (hook.on_failure is None and by_default):
@@ -435,7 +433,7 @@ def _drop_repeats(hooks: list[ConfiguredHook]) -> tuple[ConfiguredHook, ...]:
 
 
 def _copy(value: Any) -> Any:  # noqa: ANN401 - any plain data
-    """The same plain data, so that no hook can change what others see."""
+    """A copy of plain data, so that no hook can change what others get."""
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Variables that hooks leave for later commands: which of them count."""
+"""Variables that hooks set for later commands."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from handaxe.hooks.outcome import Outcome
 
 MAX_VARIABLES = 1_000
 MAX_CHARS = 100_000
-"""Linux starts no program with a longer one than 128 KiB."""
+"""Linux starts no program with a variable longer than 128 KiB."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # A shell sets these itself, they decide what it does before the command, or the session owns them.
 _NOT_THEIRS = re.compile(
@@ -25,7 +25,7 @@ _NOT_THEIRS = re.compile(
 def add_env_variables(
     outcome: Outcome, left: Mapping[str, str | None], may_set: Callable[[str], bool]
 ) -> Outcome:
-    """The answer with the program's variables; names that may not be set are reported."""
+    """Add a program's variables to the outcome; a note lists forbidden names."""
     own = {name: value for name, value in left.items() if _NOT_THEIRS.fullmatch(name) is None}
     if not own:
         return outcome
@@ -34,7 +34,9 @@ def add_env_variables(
         for name, value in own.items()
         if not (_is_valid_variable(name, value) and may_set(name))
     )
-    told = f"Variables that this hook may not set were left out: {', '.join(refused)[:500]}."
+    told = (
+        f"These variables may not be set by this hook and were ignored: {', '.join(refused)[:500]}."
+    )
     return msgspec.structs.replace(
         outcome,
         variables={name: value for name, value in own.items() if name not in refused},
@@ -43,7 +45,7 @@ def add_env_variables(
 
 
 def take_variables(into: dict[str, str], left: Mapping[str, str | None]) -> None:
-    """Keep them for later commands, as far as there is room."""
+    """Store them for later commands, up to the limit."""
     for name, value in left.items():
         if value is None:
             into.pop(name, None)
@@ -59,7 +61,7 @@ ENV_FILE = "CLAUDE_ENV_FILE"
 MAX_BYTES = 256 << 10
 READING_S = 10.0
 
-# The end is reported however the file ends, also by `exit`; what it prints is nobody's business.
+# The variables are reported however the file ends, also by `exit`; its output is ignored.
 _READ = """
 exec 3>&1 >/dev/null 2>&1 </dev/null
 command -p env -0 >&3
@@ -73,7 +75,7 @@ Run = Callable[[HookCommand, bytes], Awaitable[HookCommandResult]]
 
 
 async def run_with_env_file(command: HookCommand, stdin: bytes, run: Run) -> HookCommandResult:
-    """Run a hook's program with such a file; what it left comes with its end."""
+    """Run a hook program with such a file; the result has its variables."""
     handle, path = tempfile.mkstemp(prefix="handaxe-hook-", suffix=".sh")
     os.close(handle)
     try:
@@ -96,7 +98,7 @@ async def _read_left_variables(
     if size == 0:
         return {}
     if size > MAX_BYTES:
-        raise HookUnreachable(f"it left more than {MAX_BYTES:,} bytes of variables")
+        raise HookUnreachable(f"it set more than {MAX_BYTES:,} bytes of variables")
     reading = msgspec.structs.replace(
         command,
         command="bash",

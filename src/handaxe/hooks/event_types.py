@@ -1,6 +1,6 @@
-"""The events for hooks, and what each of them allows.
+"""The hook events, and what hooks can do at each.
 
-All names of the ecosystem are here; the module that owns an event fires it.
+All names of the ecosystem are here; the owner of an occasion sends its event.
 """
 
 import msgspec
@@ -17,21 +17,21 @@ class HookEventSpec(msgspec.Struct, frozen=True):
     """What a hook can do at one event."""
 
     matched: str | None = None
-    """The field a matcher looks at; None: matchers mean nothing here."""
+    """The field that matchers apply to; None: matchers have no meaning."""
     blocks: bool = False
-    """Whether exit code 2 and `decision: block` count."""
+    """Whether exit code 2 and `decision: block` are allowed."""
     guards: bool = False
-    """Whether a Python hook that fails stops what it guards, unless told otherwise."""
+    """Whether a failing Python hook stops what it guards by default."""
     adds_stdout: bool = False
     """Whether plain output is context for the model."""
     literal: bool = False
-    """Whether only letters, digits and `_` make a matcher a list of names, with `|` alone."""
+    """Whether a matcher of letters, digits and `_` is a list of names, separated by `|` only."""
     asks_models: bool = False
-    """Whether prompt and agent hooks are allowed; other events have nothing to decide."""
+    """Whether models and agents can be asked; other events have no decision."""
     is_local: bool = False
-    """Whether no server may be asked: it would hold up every start."""
+    """Whether servers are excluded, because they would delay every start."""
     prepares: bool = False
-    """Whether hooks may leave variables for later commands, and name files to be watched."""
+    """Whether hooks may set variables for later commands and name files to watch."""
     timeout_s: float = COMMAND_TIMEOUT_S
     max_timeout_s: float | None = None
 

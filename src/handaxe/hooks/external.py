@@ -1,4 +1,4 @@
-"""Hooks outside this process: what a program or a server is sent, and what it answers."""
+"""Hooks outside this process: send the event to a program or a server, and read the answer."""
 
 import asyncio
 import json
@@ -41,28 +41,28 @@ _PLACEHOLDER = re.compile(r"\$\{(CLAUDE_\w+|HANDAXE_\w+)\}")
 
 
 class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What programs and servers get, and which of them may be used."""
+    """The environment of hook programs and servers, and which may be used."""
 
     env: Mapping[str, str] = {}
-    """Put into the environment of every program."""
+    """Added to the environment of every program."""
     prefix: tuple[str, ...] = ()
-    """What lines for a shell are handed to instead of the shell."""
+    """The program that runs shell lines instead of the shell."""
     http_urls: tuple[str, ...] | None = None
-    """Addresses that may be used, with `*` for any text; None: all."""
+    """Allowed addresses, with `*` for any text; None: all."""
     http_env_names: tuple[str, ...] | None = None
     """Variables that headers may contain; None: those that a hook names itself."""
     closing_s: float | None = None
-    """How long hooks at the session's end have together; None: as long as the longest of them."""
+    """The total time for hooks at the session's end; None: the longest timeout of them."""
     env_names: tuple[str, ...] = ()
-    """Variables of this process that every program gets, names or patterns."""
+    """Variables of this process for every program, as names or patterns."""
     steers: Callable[[str], bool] = lambda _: False
-    """Whether a variable chooses what runs; a project's hook may not leave such ones."""
+    """Whether a variable influences which program runs; a project's hook may not set those."""
     watch: Callable[[object], None] = lambda _: None
-    """Takes the files that hooks want to watch, as they wrote them."""
+    """Receives the files that hooks want to watch, as written."""
 
 
 class ExternalHooks:
-    """The way out of the process."""
+    """Runs hooks outside this process."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ExternalHooks:
         models: Callable[[], HookModels | None] = lambda: None,
         variables: Mapping[str, str] = {},
     ) -> None:
-        """`variables` are those that hooks have left so far."""
+        """`variables` are those that hooks have set so far."""
         self._programs = programs
         self._policy = policy
         self._servers = servers
@@ -80,14 +80,14 @@ class ExternalHooks:
         self._variables = variables
 
     async def ask(self, placed: ConfiguredHook, event: dict[str, Any], timeout_s: float) -> Outcome:
-        """Send the event, wait, and read the answer; raises `HookUnreachable` or `Unusable`."""
+        """Send the event and read the answer; raises `HookUnreachable` or `InvalidHookOutput`."""
         name, hook = placed.event, placed.hook
         if isinstance(hook, McpToolHook):
             return from_command(name, await self._call(hook, event, timeout_s))
         if isinstance(hook, PromptHook | AgentHook):
             return from_verdict(name, await self._judge(hook, event, timeout_s), hook)
         if self._programs is None:
-            raise HookUnreachable("nothing outside this process can be reached here")
+            raise HookUnreachable("this session has no access to programs or servers for hooks")
         if isinstance(hook, CommandHook):
             command = self._command(placed, hook, event, timeout_s)
             end = await self._programs.run(command, encode_event(event))
@@ -107,7 +107,7 @@ class ExternalHooks:
     ) -> str:
         models = self._models()
         if models is None:
-            raise HookUnreachable("it needs a model, and no agent is at work in this session")
+            raise HookUnreachable("it needs a model, and this session has no agent")
         try:
             async with asyncio.timeout(timeout_s):
                 return await models.answer(build_hook_question(hook, event))
@@ -117,10 +117,10 @@ class ExternalHooks:
     async def _call(
         self, hook: McpToolHook, event: dict[str, Any], timeout_s: float
     ) -> HookCommandResult:
-        """What a server's tool says to the event, like a program's output."""
+        """The answer of a server's tool, in the form of program output."""
         servers = self._servers()
         if servers is None:
-            raise HookUnreachable("no MCP server is set up here")
+            raise HookUnreachable("no MCP server is configured")
         arguments = {key: _fill_placeholders(value, event) for key, value in hook.input.items()}
         try:
             async with asyncio.timeout(timeout_s):
@@ -175,7 +175,7 @@ class ExternalHooks:
 
 
 def _find_named(placed: ConfiguredHook, hook: CommandHook) -> list[str]:
-    """The variables that a hook's own line names; a project's hook gets no secrets that way."""
+    """The variables in a hook's command line; a project's hook gets no secrets that way."""
     names = _VARIABLE.findall(" ".join((hook.command, *(hook.args or ()))))
     return [name for name in names if not (placed.is_projects and is_secret_name(name))]
 
@@ -185,7 +185,7 @@ def _describe_timeout(timeout_s: float) -> str:
 
 
 def _fill_placeholders(value: Any, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
-    """The value with `${tool_input.file_path}` and the like taken from the event."""
+    """The value with `${tool_input.file_path}` and similar placeholders replaced."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         return {key: _fill_placeholders(item, event) for key, item in pairs}
@@ -218,11 +218,11 @@ def _is_url_match(pattern: str, url: str) -> bool:
 
 PLACEHOLDER: Final = "$ARGUMENTS"
 MAX_EVENT_CHARS = 200_000
-"""What is longer is cut in its middle; no model would read it anyway."""
+"""Longer events are cut in the middle, because no model would read them."""
 _SHOWN_CHARS = 200
 _json = json.JSONDecoder()
 _UNHEARD = frozenset({"PermissionRequest", "PermissionDenied"})
-"""A verdict means nothing here: neither is a matter of yes or no."""
+"""Decisions are ignored at these events."""
 _ENDING = frozenset({"UserPromptSubmit", "UserPromptExpansion", "PostToolBatch"})
 _STOPPING = frozenset({"Stop", "SubagentStop"})
 _ADJUSTABLE = frozenset({"PreToolUse", "PostToolUse", "TeammateIdle"})
@@ -253,10 +253,10 @@ def build_hook_question(hook: PromptHook | AgentHook, event: dict[str, Any]) -> 
 
 
 def from_verdict(event: str, said: str, hook: PromptHook | AgentHook) -> Outcome:
-    """The outcome of a model's answer at this event. "ok" only means no objection.
+    """The outcome of a model's answer at this event. An approval only means no objection.
 
     Raises:
-        Unusable: they hold no verdict.
+        InvalidHookOutput: it has no verdict.
     """
     verdict = _parse_verdict(said)
     if verdict.ok or event in _UNHEARD:
@@ -264,7 +264,7 @@ def from_verdict(event: str, said: str, hook: PromptHook | AgentHook) -> Outcome
     reason = (verdict.reason or "").strip() or NO_REASON
     goes_on = isinstance(hook, AgentHook) or hook.continue_on_block
     if event in _STOPPING:
-        # What can never be reached is no reason to go on.
+        # An impossible goal must not keep the agent working.
         hopeless = verdict.impossible is True and not isinstance(hook, AgentHook)
         return Outcome(told=(reason,)) if hopeless else Outcome(blocked=reason)
     if event in _ENDING:
@@ -277,7 +277,7 @@ def from_verdict(event: str, said: str, hook: PromptHook | AgentHook) -> Outcome
 
 
 def _parse_verdict(said: str) -> _Verdict:
-    """The verdict in an answer: models like to put a fence or a sentence around it."""
+    """The verdict in an answer, which may be inside a code fence or a sentence."""
     found: _Verdict | None = None
     at = said.find("{")
     while at != -1:
@@ -291,6 +291,6 @@ def _parse_verdict(said: str) -> _Verdict:
         at = said.find("{", end)
     if found is None:
         shown = " ".join(said.split())[:_SHOWN_CHARS]
-        told = f"it said {shown!r}" if shown else "it said nothing"
+        told = f"it said {shown!r}" if shown else "the answer was empty"
         raise InvalidHookOutput(f'the model gave no verdict like {{"ok": true}}; {told}')
     return found

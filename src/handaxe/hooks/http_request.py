@@ -1,6 +1,6 @@
-"""One HTTP request of a hook: POST, one answer, no redirects, no proxies, nothing kept open.
+"""Send one HTTP request of a hook: POST, one answer, no redirects, no proxies, no keep-alive.
 
-Written on asyncio streams, so that waiting costs no thread and cancelling ends it at once.
+Uses asyncio streams, so waiting needs no thread and cancelling is immediate.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 async def post(request: HookRequest, body: bytes, environment: Mapping[str, str]) -> HookResponse:
-    """Send it and read the answer; `HookUnreachable` says why that failed."""
+    """Send it and read the answer; raises `HookUnreachable` with the reason."""
     limit = asyncio.timeout(request.timeout_s)
     try:
         async with limit:
@@ -62,7 +62,7 @@ async def _exchange(
 
 
 def fill_headers(request: HookRequest, environment: Mapping[str, str]) -> dict[str, str]:
-    """The headers with the allowed variables inserted."""
+    """The headers with allowed variables inserted."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1] or found[2]
@@ -89,7 +89,7 @@ def _build_head(url: SplitResult, size_bytes: int, own: Mapping[str, str]) -> by
     headers |= {name: text for name, text in own.items() if name.lower() not in taken}
     headers |= {"Content-Length": str(size_bytes), "Connection": "close"}
     if any(sign in target for sign in " \r\n\0"):
-        raise ValueError("the address holds blanks")
+        raise ValueError("the address contains blanks")
     lines = [f"POST {target} HTTP/1.1", *(f"{name}: {text}" for name, text in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
@@ -116,7 +116,7 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]
     try:
         raw = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise ValueError("its answer has too long a head") from None
+        raise ValueError("the head of its answer is too long") from None
     first, *lines = raw.decode("latin-1").split("\r\n")
     parts = first.split(" ", 2)
     if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():

@@ -1,4 +1,4 @@
-"""Hooks' programs and servers, run and reached from this machine."""
+"""Run hook programs and call hook servers from this machine."""
 
 import asyncio
 import os
@@ -25,25 +25,25 @@ from handaxe.process.child_environment import clean_environment
 from handaxe.process.process_tags import kill_tagged
 
 MAX_RUNNING = 32
-"""How many programs of one session run at the same time; the rest wait their turn."""
+"""Maximum number of running programs per session; others wait."""
 CLOSING_S = 2.0
 
 T = TypeVar("T")
 
 
 class LocalHookPrograms(HookPrograms):
-    """Starts programs in sessions of their own, with a clean environment and no descriptors."""
+    """Starts programs in their own sessions, with a clean environment and no descriptors."""
 
     def __init__(self) -> None:
         self._token = secrets.token_hex(8)
         self._turns = asyncio.Semaphore(MAX_RUNNING)
         self._running: dict[HookProcess, asyncio.Future[HookProcessResult]] = {}
         self._started = 0
-        # Whoever forgets to close the session still leaves no process behind.
+        # Even if the session is never closed, no process remains.
         self._last_will = weakref.finalize(self, _kill_all, self._running)
 
     async def run(self, command: HookCommand, stdin: bytes) -> HookCommandResult:
-        """Wait for the program; cancelling ends it and all it started."""
+        """Wait for the program; cancelling ends it with its children."""
         if command.variables is None:
             return await self._run(command, stdin)
         from handaxe.hooks.env_file import run_with_env_file
@@ -61,7 +61,7 @@ class LocalHookPrograms(HookPrograms):
             )
             ended = _run_in_thread(lambda: process.run(stdin, command.timeout_s))
             self._running[process] = ended
-            # Even one that nobody waits for any more counts until it is really gone.
+            # An abandoned one counts until it has really ended.
             ended.add_done_callback(lambda _: self._running.pop(process, None))
             try:
                 finished = await asyncio.shield(ended)
@@ -72,7 +72,7 @@ class LocalHookPrograms(HookPrograms):
                 reason = getattr(error, "strerror", None) or error
                 raise HookUnreachable(f"it could not be started ({reason})") from None
         if finished.timed_out:
-            sentence = f"it did not end within {command.timeout_s:g} s and was stopped"
+            sentence = f"it did not finish within {command.timeout_s:g} s and was stopped"
             raise HookUnreachable(sentence, timed_out=True)
         return HookCommandResult(finished.exit_code, finished.stdout, finished.stderr)
 
@@ -83,7 +83,7 @@ class LocalHookPrograms(HookPrograms):
         return await post(request, body, os.environ)
 
     async def close(self) -> None:
-        """End whatever still runs, and what earlier programs left behind."""
+        """End running programs, and leftovers of earlier ones."""
         running = list(self._running.values())
         _kill_all(self._running)
         if running:
@@ -93,7 +93,7 @@ class LocalHookPrograms(HookPrograms):
 
 
 def build_argv(command: HookCommand) -> list[str]:
-    """What is really started: a shell with its line, or the program with its arguments."""
+    """The command to start: a shell with its line, or the program with its arguments."""
     if command.args is not None:
         return [command.command, *command.args]
     if command.shell == "powershell":
@@ -117,7 +117,7 @@ def _kill_all(running: dict[HookProcess, asyncio.Future[HookProcessResult]]) -> 
 
 
 def _run_in_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
-    """The outcome of work that gets a thread to itself: hooks must not crowd out other work."""
+    """Run work in its own thread, so that hooks do not block other work."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
 
@@ -128,7 +128,7 @@ def _run_in_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
             outcome.set_result(take())
         except (OSError, ValueError, RuntimeError) as error:
             outcome.set_exception(error)
-            # Nobody may be waiting any more; that is no reason to complain.
+            # The caller may have stopped waiting, which is not an error.
             outcome.exception()
 
     def do() -> None:
@@ -154,4 +154,4 @@ def _make_raiser(problem: Exception) -> Callable[[], Never]:
     return take
 
 
-_died = _make_raiser(RuntimeError("its thread died"))
+_died = _make_raiser(RuntimeError("its thread ended unexpectedly"))

@@ -1,4 +1,4 @@
-"""Send an event of a session to its hooks, and wait for their outcome or not."""
+"""Send an event of a session to its hooks, with or without waiting."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from handaxe.hooks.service import Hooks
 
 
 class HookContext(Protocol):
-    """What hooks learn about the session whose event it is."""
+    """The session's data in hook input."""
 
     @property
     def session_id(self) -> str: ...  # noqa: D102
@@ -34,7 +34,7 @@ class HookContext(Protocol):
 
 
 def build_session_event(context: HookContext, name: str) -> dict[str, Any]:
-    """The data that every hook gets."""
+    """The fields of every event."""
     event: dict[str, Any] = {
         "session_id": context.session_id,
         "transcript_path": context.transcript_path,
@@ -52,19 +52,19 @@ def build_session_event(context: HookContext, name: str) -> dict[str, Any]:
 
 
 async def fire_hooks(context: HookContext, name: str, /, **details: object) -> Outcome:
-    """The outcome of the hooks of an event; empty without hooks."""
+    """The hooks' outcome for an event; empty without hooks."""
     if not context.hooks.watches(name):
         return NOTHING
     return await context.hooks.fire({**build_session_event(context, name), **details})
 
 
 def notify_hooks(context: HookContext, name: str, /, **details: object) -> None:
-    """Notify hooks of an event, without waiting for them."""
+    """Send an event to hooks without waiting."""
     if context.hooks.watches(name):
         context.hooks.tell({**build_session_event(context, name), **details})
 
 
 def notify_directory_change(context: HookContext, old: str, new: str) -> None:
-    """The session, or one of its agents, works in another directory now."""
+    """Report that the session, or an agent, changed its directory."""
     context.emit(DirectoryChanged(path=new))
     notify_hooks(context, "CwdChanged", old_cwd=old, new_cwd=new)

@@ -1,4 +1,4 @@
-"""What hooks answer: one value for one hook, and the same for all of them merged."""
+"""The outcome of hooks: one type for one hook and for all of them merged."""
 
 from typing import Any, Final
 
@@ -9,41 +9,41 @@ from handaxe.contract.permission_updates import PermissionChange
 
 
 class HookPermissionChange(msgspec.Struct, frozen=True):
-    """A change of permissions, and whether a project's own hook wants it."""
+    """A permission change, and whether a project's hook requested it."""
 
     change: PermissionChange
     from_project: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer; missing parts change nothing."""
+    """An outcome; unset fields change nothing."""
 
     blocked: str | None = None
-    """Why it must not go on; after a call, a complaint that the model must hear."""
+    """Why it must not continue; after a call, feedback for the model."""
     decision: Decision | None = None
-    """A word on permission. An allow beats no rule."""
+    """A permission decision. An allow does not override rules."""
     defers: bool = False
-    """Whether to make the call later; only a denial is stronger."""
+    """Whether the call is deferred; only a denial is stronger."""
     input: dict[str, Any] | None = None
-    """The input to use instead; it is parsed and judged again."""
+    """A replacement for the input; it is validated and judged again."""
     messages: tuple[str, ...] = ()
     """For the model."""
     notes: tuple[str, ...] = ()
     """For the reader of the result."""
     output: Any = msgspec.UNSET
-    """What the model gets instead of the tool's own output."""
+    """The output for the model instead of the tool's."""
     stop: str | None = None
-    """Why the agent should stop altogether."""
+    """Why the agent should stop."""
     told: tuple[str, ...] = ()
-    """For the person in front of the screen."""
+    """For the user."""
     sequence: str = ""
-    """For the terminal itself: a title, a notice, the bell."""
+    """For the terminal: a title, a notification, the bell."""
     variables: dict[str, str | None] = {}
-    """What later commands find in their environment; None takes a variable away."""
+    """Variables for later commands; None removes a variable."""
     changes: tuple[HookPermissionChange, ...] = ()
-    """Changes of permissions, if the approval they came with counts."""
+    """Permission changes that apply if the approval counts."""
     extra: dict[str, Any] = {}
-    """What else the answer held, for the owner of the event."""
+    """Other fields of the answer, for the event's owner."""
 
 
 NOTHING: Final = Outcome()
@@ -53,7 +53,7 @@ _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
 def merge_outcomes(first: Outcome, second: Outcome) -> Outcome:
-    """Two answers as one: the strictest word, the later input, everything said in order."""
+    """Merge two outcomes: the strictest decision, the later input, all messages in order."""
     if first is NOTHING:
         return second
     if second is NOTHING:
@@ -76,7 +76,7 @@ def merge_outcomes(first: Outcome, second: Outcome) -> Outcome:
 
 
 def _merge_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Everything, the later word over the earlier; files to watch are put together."""
+    """All fields, later ones win; files to watch are combined."""
     merged = {**first, **second}
     paths = [extra[WATCH_PATHS] for extra in (first, second) if WATCH_PATHS in extra]
     if len(paths) > 1 and all(isinstance(some, list) for some in paths):
@@ -85,7 +85,7 @@ def _merge_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any
 
 
 def _merge_decision(first: Outcome, second: Outcome) -> Decision | None:
-    """The stricter decision; an approval counts only for the input that was shown."""
+    """The stricter decision; an approval counts only for the input that its hook saw."""
     earlier, later = first.decision, second.decision
     if isinstance(earlier, Allow) and second.input is not None and second.input != first.input:
         earlier = None
@@ -95,7 +95,7 @@ def _merge_decision(first: Outcome, second: Outcome) -> Decision | None:
 
 
 def choose_strictest(first: Decision | None, second: Decision | None) -> Decision | None:
-    """The stricter of two words; deny over ask over allow over silence."""
+    """The stricter of two decisions; deny over ask over allow over none."""
     if first is None or second is None:
         return first or second
     return max(first, second, key=lambda word: _STRICTNESS[word.verdict])

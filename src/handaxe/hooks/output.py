@@ -1,4 +1,4 @@
-"""What a program, a server or a function answered, in the ecosystem's words, as an `Outcome`."""
+"""Parse the output of a hook program, server or function into an `Outcome`."""
 
 import re
 from collections.abc import Callable
@@ -23,11 +23,11 @@ NO_REASON = "A hook blocked this without giving a reason."
 
 
 class InvalidHookOutput(Exception):
-    """An answer that cannot be used; the sentence says why."""
+    """The output is not valid; the sentence says why."""
 
 
 class _NotJson(InvalidHookOutput):
-    """An answer with a wrong form."""
+    """Output that only looks like JSON."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -64,12 +64,12 @@ _Typed = TypeVar("_Typed")
 
 
 def from_command(event: str, end: HookCommandResult, *, rewakes: bool = False) -> Outcome:
-    """What the exit code and the two outputs of a program mean.
+    """The outcome of a program's exit code and output.
 
-    One that `rewakes` has something to say to the model by its exit code, whatever the event.
+    With `rewakes` its exit code can send a message to the model at any event.
 
     Raises:
-        Unusable: the program failed without blocking.
+        InvalidHookOutput: the program failed without blocking.
     """
     said = end.stdout.decode(errors="replace").strip()
     complaint = end.stderr.decode(errors="replace").strip()
@@ -106,7 +106,7 @@ def from_command(event: str, end: HookCommandResult, *, rewakes: bool = False) -
 
 
 def _parse_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
-    """The worktree that a hook made: the path in its last line; or an error."""
+    """The last output line of a worktree hook is its path; any failure means there is none."""
     if exit_code != 0:
         return Outcome(blocked=complaint or f"it ended with exit code {exit_code}")
     # Shells of the user's may colour what they print.
@@ -115,10 +115,10 @@ def _parse_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
 
 
 def from_reply(event: str, reply: HookResponse) -> Outcome:
-    """What a server's answer means.
+    """The outcome of a server's answer.
 
     Raises:
-        Unusable: it is not a success, or not a JSON object.
+        InvalidHookOutput: it is not a success, or not a JSON object.
     """
     if not 200 <= reply.status < 300:
         raise InvalidHookOutput(f"it answered with HTTP status {reply.status}")
@@ -127,10 +127,10 @@ def from_reply(event: str, reply: HookResponse) -> Outcome:
 
 
 def from_value(event: str, value: object) -> Outcome:
-    """What a Python hook returned.
+    """The outcome of a Python hook's result.
 
     Raises:
-        Unusable: it is not an answer.
+        InvalidHookOutput: it has another type.
     """
     if value is None:
         return NOTHING
@@ -142,10 +142,10 @@ def from_value(event: str, value: object) -> Outcome:
 
 
 def from_json(event: str, raw: dict[str, Any]) -> Outcome:
-    """What an answer in the ecosystem's shape means at this event.
+    """The outcome of an answer in the ecosystem's format.
 
     Raises:
-        Unusable: it has not that shape.
+        InvalidHookOutput: it has another format.
     """
     if raw.get("async") is True:
         # It works on in the background; nothing it says counts now.
@@ -177,7 +177,7 @@ def _apply_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> O
         case "allow" | "approve":
             decision = Allow(reason, by="hook")
         case "ask":
-            decision = Ask(reason or "A hook wants a person to decide.", by="hook")
+            decision = Ask(reason or "A hook wants the user to decide.", by="hook")
         case "defer":
             # It is asked again when the call is made; until then nothing else it says counts.
             return msgspec.structs.replace(outcome, messages=(), defers=True)
@@ -230,7 +230,7 @@ def _convert_answer(raw: object, kind: type[_Typed]) -> _Typed:
     try:
         return msgspec.convert(scrub(raw), kind)
     except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
-        raise InvalidHookOutput(f"its answer has another shape than expected ({error})") from None
+        raise InvalidHookOutput(f"its answer has another form than expected ({error})") from None
 
 
 MAX_SEQUENCE_CHARS = 4_000
@@ -239,7 +239,7 @@ _HARMLESS = re.compile(r"(?:\x1b\](?:0|1|2|9|99|777);[^\x00-\x1f\x7f-\x9f]*(?:\x
 
 
 def filter_terminal_sequence(sequence: str | None) -> str:
-    """The sequence, if all of it is allowed; otherwise nothing."""
+    """The sequence if all of it is allowed; otherwise empty."""
     if not sequence or len(sequence) > MAX_SEQUENCE_CHARS or _HARMLESS.fullmatch(sequence) is None:
         return ""
     return sequence
@@ -248,11 +248,11 @@ def filter_terminal_sequence(sequence: str | None) -> str:
 MAX_TEXT_CHARS = 10_000
 
 Keep = Callable[[str], str]
-"""Stores a text that is too long to be shown; where it can be read."""
+"""Stores a text that is too long to show; returns where to read it."""
 
 
 def sanitize_outcome(outcome: Outcome, placed: ConfiguredHook, keep: Keep | None) -> Outcome:
-    """The same answer with every text in it fit for the model."""
+    """The outcome with all texts made safe for the model."""
     if outcome is NOTHING:
         return outcome
 
@@ -282,7 +282,7 @@ def sanitize_outcome(outcome: Outcome, placed: ConfiguredHook, keep: Keep | None
 
 
 def sanitize_hook_text(text: str, keep: Keep | None) -> str:
-    """The text itself, or its two ends and where the whole of it is."""
+    """The text, or its two ends and where to read all of it."""
     text = neutralize(escape_surrogates(text))
     if len(text) <= MAX_TEXT_CHARS:
         return text

@@ -1,6 +1,6 @@
-"""The hooks of a session, as those see them who tell them of events.
+"""The hooks of a session, for the code that sends events.
 
-Most sessions have none: what reads, asks and merges hooks is loaded with the first one.
+Most sessions have none; the implementation is loaded with the first hook.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Hooks:
-    """All hooks of one session, for all its agents."""
+    """All hooks of one session, shared by its agents."""
 
     def __init__(
         self,
@@ -36,16 +36,16 @@ class Hooks:
         self._rounds: HookDispatcher | None = None
         self._events: frozenset[str] = frozenset()
         self.servers: McpServers | None = None
-        """Whose tools hooks may name."""
+        """The servers whose tools hooks may call."""
         self.models: HookModels | None = None
-        """Who answers the hooks that ask a model."""
+        """Answers hooks that ask a model."""
         self.variables: dict[str, str] = {}
-        """What hooks left for the environment of later commands."""
+        """Variables that hooks set for later commands."""
         self._is_within = False
         self.late: list[str] = []
-        """Messages of asynchronous hooks for the model that are not delivered yet."""
+        """Messages of background hooks to the model, not yet delivered."""
         self.wake: Callable[[], None] = lambda: None
-        """Wakes an idle agent for late messages."""
+        """Wakes an idle agent for a late message."""
         self.watch_before = self.watch_after = False
         if hooks is not None:
             self.configure(_read(hooks), policy, programs)
@@ -56,7 +56,7 @@ class Hooks:
         policy: "HookPolicy | None" = None,
         programs: "HookPrograms | None" = None,
     ) -> None:
-        """From now on these hooks, and no others."""
+        """Replace the configured hooks."""
         from handaxe.hooks.dispatcher import HookDispatcher
         from handaxe.hooks.external import HookPolicy
 
@@ -76,16 +76,16 @@ class Hooks:
         self.watch_after = "PostToolUse" in events or "PostToolUseFailure" in events
 
     def resume(self, ran: Iterable[HookRan]) -> None:
-        """Take over which hooks of skills ran in an earlier run of the session."""
+        """Restore which once-only hooks ran in an earlier run of the session."""
         if self._rounds is not None:
             self._rounds.resume(ran)
 
     def watches(self, event: str) -> bool:
-        """Whether this event has hooks."""
+        """Whether the event has hooks."""
         return event in self._events
 
     def take_late(self) -> tuple[str, ...]:
-        """Deliver late messages, once."""
+        """Return late messages once."""
         if not self.late:
             return ()
         said, self.late = tuple(self.late), []
@@ -99,7 +99,7 @@ class Hooks:
         covers: "Covers | None" = None,
         call_id: str | None = None,
     ) -> Outcome:
-        """What all hooks together say to an event; a hook that fails stops no other."""
+        """The merged outcome of all hooks for an event; a failing hook stops no other."""
         if self._rounds is None:
             return NOTHING
         return await self._rounds.fire(
@@ -111,21 +111,21 @@ class Hooks:
         )
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Let hooks know of an event without waiting for what they say."""
+        """Send an event to hooks without waiting."""
         if self._rounds is not None:
             self._rounds.tell(event)
 
     async def get_command_variables(self) -> dict[str, str]:
-        """What hooks left for the next command; waits a moment for programs under way."""
+        """Variables for the next command; waits briefly for running programs."""
         if self._rounds is not None:
             await self._rounds.wait_for_variables()
         return {name: value for name, value in self.variables.items() if name not in ENCODED_COPIES}
 
     def make_nested(self) -> "Hooks":
-        """The same hooks for an agent that answers for one of them.
+        """The same hooks for an agent that answers a hook.
 
-        They guard its calls as usual. Its own work fires no events, and no agent is asked about
-        it, so that no agent can wait for itself.
+        They guard its calls, but its work sends no other events and asks no agents, so it cannot
+        wait for itself.
         """
         from handaxe.hooks.event_types import TOOL_EVENTS
 
@@ -137,7 +137,7 @@ class Hooks:
         return view
 
     async def close(self) -> None:
-        """End all running hooks, after a moment for asynchronous ones."""
+        """End running hooks, after a short wait for background ones."""
         if self._rounds is not None:
             await self._rounds.close()
 
@@ -154,5 +154,5 @@ def _read(hooks: Mapping[str, Sequence[object]]) -> "HookConfig":
     book = read_hooks(hooks, source=ARGUMENTS)
     if book.problems:
         listed = "\n".join(f"  {problem}" for problem in book.problems)
-        raise SetupError(f"The hooks are wrong:\n{listed}")
+        raise SetupError(f"The hooks are invalid:\n{listed}")
     return book

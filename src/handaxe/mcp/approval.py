@@ -1,8 +1,8 @@
 """Which configured servers may start, and which need approval.
 
-A server of the user's own configuration may start. A server of the project's `.mcp.json` needs
-approval: a setting, the user's trust in the folder, or an earlier answer. An approval holds for
-exactly the definition that was shown.
+A user's server may start. A server in the project's `.mcp.json` needs approval: by a setting, by
+trust in the folder, or by an earlier answer. An approval applies to exactly the approved
+definition.
 """
 
 import re
@@ -24,17 +24,17 @@ from handaxe.config.settings import Settings
 
 
 class SortedServers(msgspec.Struct, frozen=True):
-    """Servers by what may happen to them; each name is in one of the lists only."""
+    """Servers by their status; each name is in one list only."""
 
     starting: tuple[ApprovedServer, ...] = ()
     waiting: tuple[ServerDefinition, ...] = ()
-    """Those that need approval."""
+    """Servers that need approval."""
     blocked: tuple[tuple[ServerDefinition, str], ...] = ()
-    """Those that may not start, and why."""
+    """Servers that may not start, with the reason."""
 
 
 def sort_servers(definitions: ServerDefinitions, configuration: Configuration) -> SortedServers:
-    """Of every name the highest definition that may start; else the one that waits for approval."""
+    """For every name the highest definition that may start, or the one that needs approval."""
     settings = _apply_managed_list(configuration)
     starting: dict[str, ApprovedServer] = {}
     waiting: dict[str, ServerDefinition] = {}
@@ -67,7 +67,7 @@ def is_approved(server: ServerDefinition, configuration: Configuration) -> bool:
 
 
 def _apply_managed_list(configuration: Configuration) -> Settings:
-    """The settings, with the list of allowed servers that the organisation lets count."""
+    """The settings with the list of allowed servers that the organisation enforces."""
     settings = configuration.settings
     if not settings.allow_managed_mcp_servers_only:
         return settings
@@ -81,7 +81,7 @@ def _apply_managed_list(configuration: Configuration) -> Settings:
 
 
 def find_blocking_reason(server: ServerDefinition, settings: Settings) -> str | None:
-    """Why settings keep a server from starting, if they do."""
+    """Why settings block a server; None if they do not."""
     if server.scope == "project" and server.name in settings.disabled_mcpjson_servers:
         return "the setting `disabledMcpjsonServers` names it"
     if _is_listed(server, settings.denied_mcp_servers):

@@ -1,4 +1,4 @@
-"""What all connections of a session share."""
+"""The context that all connections of a session share."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from handaxe.text.redact import Redactor
 
 
 class ElicitationRequest(msgspec.Struct, frozen=True):
-    """What a server wants of a person: a form to be filled in, or an address to be opened."""
+    """A request of a server to the user: a form to fill in, or an address to open."""
 
     message: str
     schema: dict[str, Any] | None = None
@@ -20,25 +20,25 @@ class ElicitationRequest(msgspec.Struct, frozen=True):
 
 
 Elicit = Callable[[str, ElicitationRequest], Awaitable[dict[str, Any] | None]]
-"""The server and what it wants; the filled form, or None to decline."""
+"""The server and its request; the filled form, or None to decline."""
 
 
 class McpClientContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Where servers run and what they may ask for."""
+    """Where servers run and what they may request."""
 
     version: str
-    """The client's name and version for servers."""
+    """handaxe's version, for servers."""
     processes: Processes
     logins: McpLogins
     cwd: str
     env: Mapping[str, str]
     prefix: tuple[str, ...] = ()
-    """A program with its first arguments that the command line of a server is handed to."""
+    """A program with its first arguments that runs the command lines of servers."""
     roots: Callable[[], Sequence[str]]
     log_path: Callable[[str], str]
     spill: Callable[[str], str]
     """A path for an answer of this server that is too large."""
     redactor: Redactor = msgspec.field(default_factory=Redactor)
-    """Takes secrets out of such an answer."""
+    """Removes secrets from such an answer."""
     elicit: Callable[[], Elicit | None]
-    """Presents forms to the user, if one is there."""
+    """Fills in forms, if possible."""

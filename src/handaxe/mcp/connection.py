@@ -1,7 +1,7 @@
-"""One connection to one server, from the first byte to the last.
+"""One connection to one server, from start to end.
 
-Everything runs in the task that calls `run`, as the SDK's streams want it; requests come from
-other tasks and end when the connection does.
+Everything runs in the task that calls `run`, as the SDK's streams require; requests come from other
+tasks and end with the connection.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from handaxe.text.escape import strip_hidden
 LAST_WORDS_CHARS = 600
 
 _log = logging.getLogger("handaxe.mcp")
-# What the SDK has to say is for whoever asks for it, not for everybody's terminal.
+# The SDK's log messages are for those who enable them, not for every terminal.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class McpConnection:
-    """A server that is being talked to."""
+    """A connected server."""
 
     def __init__(
         self,
@@ -53,22 +53,22 @@ class McpConnection:
         self._over = asyncio.Event()
         self.ended = asyncio.Event()
         self.why = ""
-        """What went wrong, if something did."""
+        """The problem, if any."""
         self._is_late = False
         self.wants_login = False
         self.is_locked_out = False
-        """Whether the server no longer knows who we are."""
+        """Whether the server rejected the credentials."""
         self.is_short_of_scope = False
         """Whether the last request needs more rights than the login has."""
         self.is_forgotten = False
-        """Whether the server no longer knows of it, as after a restart."""
+        """Whether the server lost the session, as after a restart."""
         self.is_unreachable = False
-        """Whether the last failure was an unreachable server."""
+        """Whether the last problem is that the server could not be reached."""
 
     async def run(
         self, start_s: float, ready: Callable[[McpClientSession], Awaitable[None]]
     ) -> None:
-        """Connect within `start_s`, say so, and stay until it is over."""
+        """Connect within `start_s`, report that, and stay until the end."""
         try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(start_s):
@@ -84,19 +84,19 @@ class McpConnection:
             self.ended.set()
 
     def end(self) -> None:
-        """Let `run` come to its end."""
+        """End `run`."""
         self._over.set()
 
     @property
     def reason(self) -> str:
-        """Why it is over, and what a program said last."""
+        """Why it ended, with the last output of a program."""
         code = self._child.exit_code if self._child is not None else None
         if code is None or self._is_late:
             told = self.why
         else:
             told = f"it ended with exit code {code}" if code >= 0 else f"signal {-code} ended it"
         words = self._child.read_stderr_tail(LAST_WORDS_CHARS) if self._child is not None else ""
-        return f"{told}; it said last:\n{words}" if words else told
+        return f"{told}; its last output:\n{words}" if words else told
 
     def _session(self, reading: Any, writing: Any) -> McpClientSession:  # noqa: ANN401 - SDK streams
         return McpClientSession(
@@ -159,7 +159,7 @@ class McpConnection:
                     await asyncio.shield(stopping)
 
     async def _listen(self, session: McpClientSession) -> None:
-        """Subscribe to changes, if the server requires that."""
+        """Subscribe to changes if the server requires it."""
         tools = session.server_capabilities.tools if session.server_capabilities else None
         if session.discover_result is None or tools is None or not tools.list_changed:
             return
@@ -172,7 +172,7 @@ class McpConnection:
         await self._heard(message)
 
     def _explain(self, error: Exception, start_s: float) -> None:
-        """Remember an exception as a person reads it; groups by what is in them."""
+        """Record an exception in readable form; groups by their members."""
         _log.debug("%s failed", self._definition.name, exc_info=error)
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
@@ -184,7 +184,7 @@ class McpConnection:
             self.why = self._hide_query(strip_hidden(str(error), 500)) or type(error).__name__
 
     def _hide_query(self, text: str) -> str:
-        """Without what an address may hold of secrets."""
+        """An address without its query, which may contain secrets."""
         config = self._definition.config
         if isinstance(config, RemoteConfig):
             text = text.replace(config.url, config.url.partition("?")[0])
@@ -226,7 +226,7 @@ class McpConnection:
 
 
 async def _negotiate(session: ClientSession) -> None:
-    """The handshake that nearly every server knows; the newer way where a server refuses it."""
+    """The usual handshake, or the newer one if a server refuses it."""
     try:
         await session.initialize()
     except (MCPError, RuntimeError) as refusal:

@@ -1,7 +1,7 @@
-"""What a server has on offer, asked page by page and taken entry by entry.
+"""List what a server offers, page by page and entry by entry.
 
-The SDK refuses a whole list for one wrong entry. Here the list is taken as it comes on the wire,
-and an entry that cannot be used is left out alone.
+The SDK refuses a whole list because of one invalid entry. This reads the list from the wire, and
+skips only invalid entries.
 """
 
 from typing import Any, Literal, cast
@@ -22,17 +22,17 @@ Entry = dict[str, Any]
 
 
 class McpClientSession(ClientSession):
-    """The SDK's session, with the wire in reach."""
+    """The SDK's session with access to raw messages."""
 
     def __init__(self, wire: JSONRPCDispatcher[Any], **callbacks: Any) -> None:  # noqa: ANN401
         super().__init__(dispatcher=wire, **callbacks)
         self._wire = wire
 
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
-        """Nothing: what a tool gave is shown, also if it promised something else."""
+        """Do nothing: results are shown even if they do not match the schema."""
 
     def has_capability(self, what: Listed) -> bool:
-        """Whether the server offers such things at all."""
+        """Whether the server offers such entries."""
         return getattr(self.server_capabilities, what, None) is not None
 
     async def listed(self, what: Listed) -> list[Entry]:
@@ -65,7 +65,7 @@ class McpClientSession(ClientSession):
 
 
 def parse_resource(server: str, entry: Entry) -> McpResource | None:
-    """A resource, if the entry says where it is."""
+    """A resource, if the entry has a URI."""
     if not isinstance(entry.get("uri"), str):
         return None
     return McpResource(
@@ -78,7 +78,7 @@ def parse_resource(server: str, entry: Entry) -> McpResource | None:
 
 
 def parse_prompt(server: str, name: str, entry: Entry) -> McpPrompt:
-    """A prompt under the name it is invoked by."""
+    """A prompt under its command name."""
     given = entry.get("arguments")
     listed = cast("list[Any]", given) if isinstance(given, list) else []
     arguments = [cast("Entry", one) for one in listed if _is_named(one)]

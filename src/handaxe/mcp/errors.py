@@ -1,4 +1,4 @@
-"""Errors of the protocol, as faults that a model can act on."""
+"""Turn protocol errors into faults for the model."""
 
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from handaxe.mcp.line_framing import MAX_LINE_BYTES
 from handaxe.mcp.stdio_transport import TOO_LARGE
 from handaxe.text.escape import strip_hidden
 
-# How the SDK and our own limit tell of a body that was given up.
+# How the SDK and handaxe's own limit report a rejected body.
 _LIMIT_WORDS = (
     f"exceeded the {MAX_LINE_BYTES} byte limit",
     f"longer than {MAX_LINE_BYTES:,} bytes",
@@ -18,12 +18,12 @@ _LIMIT_WORDS = (
 
 
 def is_too_large(error: MCPError) -> bool:
-    """Whether an answer was given up for its size."""
+    """Whether an answer was rejected because of its size."""
     return error.code == TOO_LARGE or any(words in error.message for words in _LIMIT_WORDS)
 
 
 def to_tool_fault(server: str, error: MCPError) -> ToolFault:
-    """The fault that an error of the protocol becomes."""
+    """The fault for a protocol error."""
     if is_too_large(error):
         found: object = error.error.data
         data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}

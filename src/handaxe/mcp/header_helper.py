@@ -1,6 +1,6 @@
-"""Headers that a program of the user's prints, such as a token that does not live long.
+"""Headers that a user's program prints, such as a short-lived token.
 
-The program is run when a connection is made, and once more when the server refuses what it gave.
+The program runs when a connection starts, and once more when the server rejects its headers.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ LIMIT_S = 10.0
 MAX_BYTES = 64 << 10
 REFUSALS = frozenset({401, 403})
 MAY_REPEAT = "handaxe.may_repeat"
-"""Marks a request that is repeated after a refusal."""
+"""Marks a request that will be repeated if it is refused."""
 
 
 class HeaderHelperFailed(Exception):
-    """The program gave none; why, without what it printed."""
+    """The program printed no headers; the reason, without its output."""
 
 
 async def run_header_helper(
     command: str, server: str, url: str, context: McpClientContext
 ) -> dict[str, str]:
-    """What the program prints: one JSON object of texts."""
+    """The program's output: one JSON object of texts."""
     program = ChildProgram(
         argv=("/bin/sh", "-c", command),
         cwd=context.cwd,
@@ -56,7 +56,7 @@ async def run_header_helper(
 
 
 class HeaderHelperAuth(httpx2.Auth):
-    """Puts the headers on every request, and asks for new ones when they are refused."""
+    """Adds the headers to every request, and runs the program again when they are rejected."""
 
     def __init__(self, ask: Callable[[], Awaitable[dict[str, str]]]) -> None:
         self._ask = ask
@@ -77,7 +77,7 @@ class HeaderHelperAuth(httpx2.Auth):
             yield request
 
     async def _get_newer(self, refused: dict[str, str] | None) -> dict[str, str]:
-        """Headers; requests that are refused side by side ask for new ones only once."""
+        """Headers; parallel rejected requests run the program only once."""
         async with self._asking:
             if self._headers is None or self._headers is refused:
                 self._headers = await self._ask()

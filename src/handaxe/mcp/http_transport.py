@@ -1,4 +1,4 @@
-"""A server behind an address: streamable HTTP, and the older transport with server-sent events."""
+"""A server at an address: streamable HTTP, and the older transport with server-sent events."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,11 +14,11 @@ from handaxe.mcp.line_framing import MAX_LINE_BYTES
 
 CONNECT_S = 30.0
 QUIET_S = 24 * 3600.0
-"""How long a stream may say nothing; deadlines of calls are kept elsewhere."""
+"""How long a stream may be silent; calls have their own deadlines."""
 
 
 class ResponseTooLarge(httpx2.StreamError):
-    """A body passed the limit."""
+    """A body exceeded the limit."""
 
 
 @asynccontextmanager
@@ -27,7 +27,7 @@ async def open_remote_streams(
     refused: Callable[[httpx2.Response], None],
     known_by: httpx2.Auth | None = None,
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """The two streams of a remote server; `refused` is called when it refuses the credentials."""
+    """The two streams of a remote server; `refused` is called when it rejects the credentials."""
 
     async def look(response: httpx2.Response) -> None:
         is_known = "mcp-session-id" in response.request.headers
@@ -71,7 +71,7 @@ async def open_remote_streams(
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """A body that is given up when it would fill the memory."""
+    """A body that is aborted above the size limit."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
-"""Lines of a server's output, none of which may fill the memory.
+"""Split a server's output into lines of limited size.
 
-A line that passes the limit goes to a file as it comes; of it only the beginning, the end and the
-size are known here, which is enough to say whose answer it was.
+A line above the limit is written to a file; only its beginning, its end and its size are kept,
+which is enough to assign it to a request.
 """
 
 import os
@@ -22,7 +22,7 @@ _ID_LAST = re.compile(rb'"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}
 
 
 class OversizedLine(msgspec.Struct, frozen=True):
-    """A line that was too long, and where it lies."""
+    """A line that was too long, and its file."""
 
     request_id: int | None
     size_bytes: int
@@ -30,7 +30,7 @@ class OversizedLine(msgspec.Struct, frozen=True):
 
 
 class LineFramer:
-    """Cuts a stream of bytes into lines."""
+    """Splits a stream of bytes into lines."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LineFramer:
         *,
         limit_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        """`spill` gives the path of a file for a line that is too long, without its secrets."""
+        """`spill` gives a file path for a line that is too long; the file gets no secrets."""
         self._spill = spill
         self._redactor = Redactor() if redactor is None else redactor
         self._stream = self._redactor.open_stream()
@@ -62,7 +62,7 @@ class LineFramer:
         self._add(rest)
 
     def close(self) -> None:
-        """Drop an incomplete line."""
+        """Close an unfinished file."""
         if self._file is not None:
             self._file.write(self._stream.finish())
             self._file.close()

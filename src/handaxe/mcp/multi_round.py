@@ -1,7 +1,7 @@
-"""A call of a server's tool, with the questions that a server may have on the way.
+"""Call a server's tool, and answer its questions in between.
 
-In the newest revision a server does not ask: it answers that input is missing, and the client calls
-again with it. The answers come from the same callbacks that serve servers which do ask.
+In the newest protocol revision a server does not send questions: its result says that input is
+missing, and the client calls again with it. The same callbacks answer both forms.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from handaxe.mcp.discovery import McpClientSession
 
 MAX_ROUNDS = 10
 PAUSE_S = 0.1
-"""Before a call is repeated that only had to wait."""
+"""The delay before a call is repeated that only had to wait."""
 
 
 async def call_multi_round(
     session: McpClientSession, tool: str, arguments: dict[str, Any], progress: ProgressFnT
 ) -> mcp_types.CallToolResult:
-    """The result of a call, however often it has to be made."""
+    """The result of a call after all rounds."""
     given: mcp_types.InputResponses | None = None
     state: str | None = None
     for _ in range(MAX_ROUNDS):

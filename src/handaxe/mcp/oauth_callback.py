@@ -1,7 +1,7 @@
-"""The way back from the browser: one answer on loopback, known by its state.
+"""Receive the answer of the browser after a login: one request on loopback, checked by its state.
 
-Every user of the machine can send requests here, so requests without the state of this login are
-answered and ignored.
+Any program on the machine can send requests here, so those without the state of this login are
+rejected.
 """
 
 import asyncio
@@ -33,15 +33,15 @@ class OAuthCallback:
         self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
     def expect(self, state: str) -> None:
-        """Only an answer with this state counts."""
+        """Accept only an answer with this state."""
         self._state = state
 
     async def answer(self) -> dict[str, str]:
-        """The parameters that the browser brought."""
+        """The parameters of the browser's request."""
         return await self._answer
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of a browser or of another program."""
+        """Handle one request of a browser or another program."""
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
             async with asyncio.timeout(_READ_S):
                 try:
@@ -62,7 +62,7 @@ class OAuthCallback:
         except ValueError:
             return "400 Bad Request", "This is not an answer to a login.\n"
         if method != "GET" or target.path != PATH:
-            return "404 Not Found", "There is nothing here.\n"
+            return "404 Not Found", "Not found.\n"
         given = {name: values[0] for name, values in found.items() if len(values) == 1}
         state = given.get("state", "").encode()
         if self._state is None or not secrets.compare_digest(state, self._state.encode()):
@@ -76,7 +76,7 @@ class OAuthCallback:
 
 @contextlib.asynccontextmanager
 async def listen_for_callback(port: int, *, is_fixed: bool) -> AsyncGenerator[OAuthCallback]:
-    """A callback on a port, or on any free one if that need not be it; `OSError` if it is taken."""
+    """A callback on a port, or on any free one if allowed; `OSError` if it is in use."""
     try:
         bound = _bind_socket(port)
     except OSError:
@@ -106,7 +106,7 @@ def _bind_socket(port: int) -> socket.socket:
 
 
 def get_callback_port(known: McpLogin | None) -> int:
-    """Where the last login's answer came to: a registration holds for one way back."""
+    """The port of the last login, because a registration is bound to one redirect address."""
     addresses: object = known.client.get("redirect_uris") if known else None
     if not isinstance(addresses, list) or not addresses:
         return 0

@@ -1,8 +1,7 @@
-"""Log in at a server with OAuth: the SDK's provider makes the login, a user approves it.
+"""OAuth login at a server: the SDK's provider runs it, and the user approves it.
 
-The provider's flow is a dialogue of requests and answers. This module applies the scopes and the
-authorisation server of the entry to the server's first answer. It checks every request to another
-host before it is sent.
+The provider's flow is a sequence of requests and answers. This adds the scopes and the
+authorization server that the configuration names, and checks every request to another server.
 """
 
 import asyncio
@@ -54,7 +53,7 @@ _MAX_REASON_CHARS = 500
 
 
 class OAuthLoginFailed(Exception):
-    """It came to nothing; why."""
+    """The login failed; the reason."""
 
 
 async def log_in(
@@ -65,7 +64,7 @@ async def log_in(
     client_secret: str | None = None,
     wait_s: float,
 ) -> McpLogin:
-    """A new login at a server; `OAuthLoginFailed` if it fails."""
+    """A new login at a server; raises `OAuthLoginFailed`."""
     port = config.oauth.callback_port
     try:
         async with (
@@ -80,7 +79,7 @@ async def log_in(
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
         raise OAuthLoginFailed(strip_hidden(str(error), _MAX_REASON_CHARS)) from None
     except ValidationError as error:
-        raise OAuthLoginFailed(f"an answer is not what the protocol says ({error.title})") from None
+        raise OAuthLoginFailed(f"an answer does not follow the protocol ({error.title})") from None
     except httpx2.HTTPError as error:
         told = strip_hidden(str(error), _MAX_REASON_CHARS) or type(error).__name__
         raise OAuthLoginFailed(told.replace(config.url, config.url.partition("?")[0])) from None
@@ -89,7 +88,7 @@ async def log_in(
 
 
 class _OAuthLogin(httpx2.Auth):
-    """One running login; as `Auth` it conducts the provider's dialogue."""
+    """A running login; as `Auth` it drives the provider's flow."""
 
     def __init__(
         self,
@@ -124,7 +123,7 @@ class _OAuthLogin(httpx2.Auth):
         )
 
     async def made(self) -> McpLogin:
-        """The login, proved by the server's answer."""
+        """The login, verified by the server's answer."""
         async with httpx2.AsyncClient(
             headers=self._config.headers, timeout=LIMIT_S, transport=self._led
         ) as http:
@@ -134,7 +133,7 @@ class _OAuthLogin(httpx2.Auth):
             await response.aclose()
             if response.status_code in {401, 403}:
                 raise OAuthLoginFailed(
-                    f"the server refuses the token it led to (HTTP {response.status_code})"
+                    f"the server rejects its token (HTTP {response.status_code})"
                 )
             await _end_session(http, request, response)
         context = self._provider.context
@@ -155,7 +154,7 @@ class _OAuthLogin(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The provider's dialogue, with the server's first words put in order."""
+        """The provider's flow, with the server's first answer adapted."""
         flow = self._provider.async_auth_flow(request)
         try:
             response = self._build_challenge((yield await anext(flow)))
@@ -177,7 +176,7 @@ class _OAuthLogin(httpx2.Auth):
         )
 
     def _load_client(self) -> OAuthClientInformationFull | None:
-        """The registration of the last login, if it has the same way back."""
+        """The registration of the last login, if it has the same redirect address."""
         try:
             client = OAuthClientInformationFull.model_validate(self._known.client)
         except ValidationError:
@@ -186,7 +185,7 @@ class _OAuthLogin(httpx2.Auth):
         return client if fits else None
 
     async def _prepare(self, http: httpx2.AsyncClient) -> None:
-        """Take the authorisation server that the entry names, where it names one."""
+        """Use the authorization server that the configuration names, if any."""
         address = self._config.oauth.auth_server_metadata_url
         if address is None:
             return
@@ -215,7 +214,7 @@ class _OAuthLogin(httpx2.Auth):
         return http.build_request("POST", self._config.url, json=body, headers=accepted)
 
     def _build_challenge(self, response: httpx2.Response) -> httpx2.Response:
-        """What the provider is to hear: the server's refusal, and what the entry says of it."""
+        """The challenge for the provider: the server's refusal, and the configured scopes."""
         said = response
         last = httpx2.Response(
             401,
@@ -223,7 +222,7 @@ class _OAuthLogin(httpx2.Auth):
             request=response.request,
         )
         if response.status_code not in {401, 403}:
-            # Some servers let everybody in, and refuse only calls.
+            # Some servers accept all connections and refuse only calls.
             if not self._known.challenge:
                 raise OAuthLoginFailed(
                     f"the server does not ask for one (it answers with HTTP {response.status_code})"
@@ -267,7 +266,7 @@ class _OAuthLogin(httpx2.Auth):
 
 
 def _check_address(address: str, server: str) -> None:
-    """Secrets and people go to encrypted places, to this machine, or to the server itself."""
+    """Check an address: credentials go only to https, to this machine, or to the server itself."""
     parts = urlsplit(address)
     is_safe = parts.scheme == "https" or (
         parts.scheme == "http"
@@ -282,7 +281,7 @@ def _check_address(address: str, server: str) -> None:
 async def _end_session(
     http: httpx2.AsyncClient, request: httpx2.Request, response: httpx2.Response
 ) -> None:
-    """End the session that the proof has opened, if there is one."""
+    """End the session that the verification opened, if any."""
     session_id = response.headers.get("mcp-session-id")
     if session_id is None:
         return

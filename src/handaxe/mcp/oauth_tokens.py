@@ -1,8 +1,8 @@
-"""Use a stored login for requests: add its token, renew it, never start a login.
+"""Apply a stored login to requests, and renew its tokens; never log in here.
 
-The SDK's provider holds a lock while a request waits for its answer. It forgets where to renew
-tokens when a process ends, and it would start a login in the middle of a session. So it only makes
-logins (`login`), and requests use the stored tokens.
+The SDK's provider holds a lock while a request waits for its answer, forgets the token endpoint
+when a process ends, and would start a login in the middle of a session. So it is used only for
+logins (`oauth_login`), and requests use the stored tokens.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ _REFUSED = frozenset({400, 401, 403})
 
 
 class TokenRefreshFailed(Exception):
-    """The login is as good as it was, but could not be renewed just now."""
+    """The login is still valid, but could not be renewed now."""
 
 
 class StoredTokenAuth(httpx2.Auth):
-    """Puts the access token on requests, and renews it when it has run out or is refused."""
+    """Adds the access token to requests, and renews it when it expired or is rejected."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class StoredTokenAuth(httpx2.Auth):
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """The request with a token, and once more with a newer one."""
-        # Read every time: whoever logs in or out meanwhile, here or elsewhere, is heard.
+        # Read every time, so that logins and logouts elsewhere apply.
         used = self._logins.read(self._key)
         if used is not None and _is_expired(used) and used.refresh_token:
             used = await self._get_newer(used)
@@ -69,7 +69,7 @@ class StoredTokenAuth(httpx2.Auth):
             self._refused(response)
 
     async def _get_newer(self, used: McpLogin) -> McpLogin | None:
-        """Another access token than that one; None if the server gives no other."""
+        """Another access token; None if none is available."""
         async with self._renewing, self._logins.alone(self._key):
             login = self._logins.read(self._key)
             if login is None or not login.access_token:
@@ -83,7 +83,7 @@ class StoredTokenAuth(httpx2.Auth):
             return newer
 
     async def _note(self, response: httpx2.Response) -> None:
-        """Keep what the server wants, for the next login."""
+        """Record what the server requires, for the next login."""
         said = response.headers.get("www-authenticate", "")
         if not said or len(said) > MAX_CHALLENGE_CHARS:
             return
@@ -93,7 +93,7 @@ class StoredTokenAuth(httpx2.Auth):
 
 
 def build_token_request(login: McpLogin, endpoint: str, data: dict[str, str]) -> httpx2.Request:
-    """A request that says who we are in the way our registration has it."""
+    """A request with the client authentication of the registration."""
     client = OAuthClientInformationFull.model_validate(login.client)
     context = OAuthContext(
         server_url=endpoint,
@@ -108,7 +108,7 @@ def build_token_request(login: McpLogin, endpoint: str, data: dict[str, str]) ->
 
 
 def update_tokens(login: McpLogin, tokens: OAuthToken) -> McpLogin:
-    """The login with new tokens; what they do not say stays as it was."""
+    """The login with new tokens; missing fields keep their values."""
     lives_s = tokens.expires_in
     return msgspec.structs.replace(
         login,
@@ -121,28 +121,28 @@ def update_tokens(login: McpLogin, tokens: OAuthToken) -> McpLogin:
 
 
 class NullTokenStorage:
-    """Where the SDK keeps nothing: its tokens are taken when a login has come to its end."""
+    """Storage for the SDK that keeps nothing, because tokens are read after the login."""
 
     def __init__(self, client: OAuthClientInformationFull | None = None) -> None:
         self._client = client
 
     async def get_tokens(self) -> OAuthToken | None:
-        """None, so that a login is a new one."""
+        """None, so that every login is new."""
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """They stay in the provider."""
+        """Do nothing; the provider keeps them."""
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """A registration that can be used again."""
+        """A registration to reuse."""
         return self._client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """It stays in the provider."""
+        """Do nothing; the provider keeps it."""
 
 
 async def _refresh_tokens(login: McpLogin, config: RemoteConfig) -> McpLogin | None:
-    """The login with newer tokens; None if it is refused for good."""
+    """The login with newer tokens; None if it is permanently rejected."""
     data = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
     if login.resource:
         data["resource"] = login.resource
@@ -164,7 +164,7 @@ async def _refresh_tokens(login: McpLogin, config: RemoteConfig) -> McpLogin | N
             return update_tokens(login, OAuthToken.model_validate_json(response.content))
     except ValidationError:
         raise TokenRefreshFailed(
-            "its login could not be renewed: the answer holds no token"
+            "its login could not be renewed: the answer contains no token"
         ) from None
     raise TokenRefreshFailed(f"its login could not be renewed (HTTP {response.status_code})")
 
@@ -174,7 +174,7 @@ def _is_expired(login: McpLogin) -> bool:
 
 
 def _clear_tokens(login: McpLogin) -> McpLogin:
-    """What stays of a login whose tokens are refused: who we are."""
+    """A login without its rejected tokens: only the registration."""
     return msgspec.structs.replace(login, access_token="", refresh_token="", expires_at=None)
 
 
@@ -184,7 +184,7 @@ def _add_token(request: httpx2.Request, login: McpLogin | None) -> None:
 
 
 async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
-    """Forget a login; tokens are revoked first, if the server supports that."""
+    """Remove a login; tokens are revoked first, if possible."""
     config, key = server.config, server.login_key
     async with logins.alone(key):
         login = logins.read(key)
@@ -193,7 +193,7 @@ async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
         return False
     token = login.refresh_token or login.access_token
     if login.revocation_endpoint and isinstance(config, RemoteConfig):
-        # Who cannot be told now will find out when the token runs out.
+        # A server that cannot be reached now will notice when the token expires.
         with suppress(httpx2.HTTPError, ValidationError, OAuthTokenError):
             async with httpx2.AsyncClient(
                 timeout=LIMIT_S, transport=RestrictedTransport(config)

@@ -1,4 +1,4 @@
-"""A tool of a server as a `Tool`: its name, its words, its effects, its calls."""
+"""A server's tool as a `Tool`: its name, its description, its effects, its calls."""
 
 import logging
 import re
@@ -41,7 +41,7 @@ _log = logging.getLogger("handaxe.mcp")
 
 Args = dict[str, Any]
 Call = Callable[[str, Args, str, Callable[[str], None]], Awaitable[ToolResult]]
-"""The tool's own name, its input, the call's id and the target of progress messages."""
+"""The tool's own name, its input, the call's id and a progress callback."""
 
 
 class RemoteTool(Tool[Args]):
@@ -62,18 +62,17 @@ class RemoteTool(Tool[Args]):
         return self.description
 
     async def decide(self, args: Args, ctx: ToolContext) -> Decision | None:  # noqa: ARG002
-        """Ask if the server requires a user, or if the tool is not the approved one."""
+        """Ask if the server requires the user, or if the tool changed since its approval."""
         if self.always_asks:
-            return Ask(f"{self.server} wants a person to confirm every call of this tool.")
+            return Ask(f"{self.server} requires the user to confirm every call of this tool.")
         if self.is_new(self):
             return Ask(
-                f"{self.server} has changed what this tool says about itself since it was last "
-                "allowed."
+                f"{self.server} has changed the description of this tool since it was last allowed."
             )
         return None
 
     async def call(self, args: Args, ctx: ToolContext) -> ToolResult:
-        """Have the server do it."""
+        """Run the tool on the server."""
         told_at = 0.0
 
         def report(text: str) -> None:
@@ -86,12 +85,13 @@ class RemoteTool(Tool[Args]):
         return self._check_data(await self.send(self.remote_name, args, ctx.call_id, report))
 
     def _check_data(self, result: ToolResult) -> ToolResult:
-        """The result, failed if its data breaks the schema that the server promised."""
+        """The result; failed if its data does not match the server's schema."""
         if not result.ok:
             return result
         data: Any = result.data
         problems = find_output_problems(self.output_type, data)
         if problems and isinstance(data, dict) and data.keys() == {"value"}:
+            # Values other than objects were wrapped in one.
             wrapped = cast("Args", data)["value"]
             problems = problems if find_output_problems(self.output_type, wrapped) else []
         if not problems:
@@ -130,7 +130,7 @@ def build_remote_tool(
 ) -> RemoteTool:
     """The tool that a server describes; `ValueError` if it is unusable.
 
-    `reached` says for a person how its server is started or reached.
+    `reached` describes how its server is started or reached.
     """
     schema = definition.get("inputSchema")
     if not isinstance(schema, dict):
@@ -193,7 +193,7 @@ def _format_json(value: object) -> str:
 
 
 def infer_effects(annotations: dict[str, bool]) -> Effects:
-    """What a server says a tool does; silence means the worst."""
+    """The effects that a server declares for a tool; without a declaration the widest."""
     if annotations.get("readOnlyHint"):
         return Effects.none()
     if annotations.get("destructiveHint") is False:
@@ -206,18 +206,18 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def sanitize_name(name: str) -> str:
-    """A name with `_` for every character that a tool's name cannot have."""
+    """A name with invalid characters replaced by `_`."""
     return _OTHER.sub("_", name) or "_"
 
 
 def build_tool_name(server: str, tool: str) -> str:
-    """The name of a server's tool or prompt; a long one ends in a digest of the whole."""
+    """The name of a server's tool or prompt; a long one ends in a digest."""
     name = f"mcp__{sanitize_name(server)}__{sanitize_name(tool)}"
     return name if len(name) <= MAX_NAME_CHARS else _shorten_name(name, f"{server}\0{tool}")
 
 
 class ToolNameRegistry:
-    """Gives every remote tool a unique name that stays the same."""
+    """Gives every remote tool a unique and stable name."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
@@ -240,7 +240,7 @@ def _shorten_name(name: str, whole: str) -> str:
 
 
 class RemoteToolCatalog:
-    """The tools that servers offer now, and what they said of themselves when they were used."""
+    """The current tools of servers, and their descriptions at their last use."""
 
     def __init__(self, result_chars: int) -> None:
         self._result_chars = result_chars
@@ -249,7 +249,7 @@ class RemoteToolCatalog:
         self._tools: dict[str, list[RemoteTool]] = {}
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """Every tool on offer, as a lasting yes would be bound to it."""
+        """Every available tool, in the form to which approvals are bound."""
         return tuple(tool.definition for tools in self._tools.values() for tool in tools)
 
     def list_tools(self, server: str) -> list[RemoteTool]:
@@ -257,15 +257,15 @@ class RemoteToolCatalog:
         return sorted(self._tools.get(server, ()), key=lambda tool: tool.name)
 
     def drop_tools(self, server: str) -> None:
-        """Forget the tools of a server that is gone."""
+        """Forget the tools of a removed server."""
         self._tools.pop(server, None)
 
     def replace_tools(
         self, server: ServerDefinition, listed: "list[Entry]", reached: str, call: Call
     ) -> list[RemoteTool]:
-        """Make tools of what a server lists now, in place of those it had; the new ones.
+        """Replace a server's tools by its current list; returns the new ones.
 
-        `reached` says how the server is reached, `call` runs a tool of it by its own name.
+        `reached` describes how the server is reached, `call` runs one of its tools by its own name.
         """
         # A name that comes twice means the first one.
         by_name = {definition["name"]: definition for definition in reversed(listed)}
@@ -291,10 +291,10 @@ class RemoteToolCatalog:
                     send=send,
                 )
             except ValueError as error:
-                _log.warning("the tool %s of %s is left out: %s", remote, server.name, error)
+                _log.warning("the tool %s of %s was skipped: %s", remote, server.name, error)
         self._tools[server.name] = list(tools.values())
         return self._tools[server.name]
 
     def _is_new(self, tool: RemoteTool) -> bool:
-        """Whether the tool was used before and says something else about itself now."""
+        """Whether the tool was used before and has changed since."""
         return self._used.get(tool.name) not in {None, tool.definition.digest}

@@ -1,7 +1,6 @@
-"""A server that is reached by exchanging single messages: one goes out, its answer comes back.
+"""A server reached by request and response: each message has one answer.
 
-Hosts that keep servers in their own process hand messages over in this way. Such a server cannot
-speak first.
+Hosts with servers in their own process use this. Such a server cannot send messages first.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from handaxe.mcp.stdio_transport import Streams
 
 Message = dict[str, Any]
 Exchange = Callable[[Message], Awaitable[object]]
-"""Hands a message over; gives the answer, or whatever stands for none."""
+"""Sends a message; returns the answer, or a value that means none."""
 
 _log = logging.getLogger("handaxe.mcp")
 
@@ -50,7 +49,7 @@ class _MessageForwarder:
         self._under_way: dict[object, asyncio.Task[None]] = {}
 
     async def forward_all(self, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Send every message, requests in parallel."""
+        """Send all messages, requests in parallel."""
         try:
             async for item in from_session:
                 message: Message = item.message.model_dump(
@@ -88,7 +87,7 @@ class _MessageForwarder:
         try:
             await self._to_session.send(SessionMessage(read))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            _log.debug("the session no longer waits for an answer", exc_info=error)
+            _log.debug("no caller waits for the answer any more", exc_info=error)
 
 
 def _build_error(message: Message, why: str) -> Message:

@@ -1,4 +1,4 @@
-"""Convert a server's answer to a result: text, pictures, data, and files for the rest."""
+"""Convert a server's answer: text, images, data, and files for the rest."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.text.sanitize import escape_surrogates, scrub
 
 Keep = Callable[[bytes, str], str]
-"""Saves bytes under a name with a suffix; the path."""
+"""Saves bytes under a name with a suffix; returns the path."""
 
 SHOWN_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _SUFFIXES = {
@@ -32,7 +32,7 @@ _SUFFIXES = {
     "video/mp4": ".mp4",
 }
 MAX_PICTURE_CHARS = 5_000_000
-"""A longer picture, as base64, is saved to a file instead of being shown."""
+"""A longer base64 image is saved to a file instead of being shown."""
 
 
 def convert_tool_result(answer: sdk.CallToolResult, server: str, keep: Keep) -> ToolResult:
@@ -63,12 +63,12 @@ def convert_tool_result(answer: sdk.CallToolResult, server: str, keep: Keep) -> 
             ok=False,
             code=RemoteToolFailed.code,
         )
-    text = text or ("" if pictures else "(the tool answered with nothing)")
+    text = text or ("" if pictures else "(the tool returned nothing)")
     return ToolResult(text, data=_to_object(data), content=tuple(pictures))
 
 
 def convert_resource(answer: sdk.ReadResourceResult, keep: Keep) -> tuple[McpContent, ...]:
-    """The parts of a resource; bytes lie in files."""
+    """The parts of a resource; bytes are saved to files."""
     parts: list[McpContent] = []
     for part in answer.contents:
         uri, kind = str(part.uri), part.mime_type

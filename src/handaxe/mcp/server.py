@@ -1,7 +1,7 @@
-"""One server of a session: connect, reconnect when it dies, send requests, list tools.
+"""One server of a session: connected, reconnected, called, listed.
 
-One task keeps the connection. It connects again by itself a few times, each time after a longer
-pause, then waits until a call needs the server.
+One task holds the connection. It reconnects a few times with growing pauses, then waits until the
+server is needed.
 """
 
 import asyncio
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Request = Callable[["McpClientSession", Callable[[], None]], Awaitable[R]]
-"""Asks a session; the second argument is called when there is a sign of life."""
+"""Sends a request in a session; the second argument is called on signs of progress."""
 
 MAX_TRIES = 5
 FIRST_PAUSE_S = 1.0
 REASON_S = 1.0
-"""How long a lost call waits to hear why."""
+"""How long a lost call waits for the reason."""
 SETTLED_S = 30.0
-"""A connection that held this long resets the count of attempts."""
+"""After a connection of this duration, reconnect attempts start again at zero."""
 FRESH_S = 1.0
-"""A failure so young is not tried again for a call."""
+"""A call does not retry a failure that is more recent than this."""
 
 
 _SDK_PART = "handaxe.mcp.connection"
 
 
 class McpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long things may take."""
+    """Timeouts."""
 
     start_s: float = 30.0
     call_s: float = 100_000.0
@@ -92,12 +92,12 @@ class McpClient:
         self._abandoned: set[asyncio.Task[Any]] = set()
 
     def open(self) -> None:
-        """Begin to connect, in the background."""
+        """Start to connect in the background."""
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep(), name=f"mcp {self.name}")
 
     async def close(self) -> None:
-        """End the connection and everything behind it."""
+        """End the connection and its processes."""
         self._is_closing = True
         for task in self._abandoned:
             task.cancel()
@@ -107,14 +107,14 @@ class McpClient:
             self._wanted.set()
             _, late = await asyncio.wait([self._keeper], timeout=1.0)
             if late:
-                # Still connecting, or slow to let go: its program is ended all the same.
+                # Still connecting, or slow to close: its program is ended in any case.
                 self._keeper.cancel()
                 await asyncio.wait([self._keeper])
         self.session = None
         self._news.set()
 
     async def reconnect(self) -> None:
-        """A new connection in place of the one there is; waits until it stands or fails."""
+        """Replace the connection; waits until it is open or failed."""
         before = self._attempts
         self._failed_at = 0.0
         self.open()
@@ -130,12 +130,12 @@ class McpClient:
         return self.status == "failed" and time.monotonic() - self._failed_at >= FRESH_S
 
     async def settled(self) -> None:
-        """Wait until the first attempt to connect has come to something."""
+        """Wait for the result of the first attempt to connect."""
         while self._keeper is not None and self._attempts == 0 and not self._is_closing:
             await self._wait_for_change()
 
     async def ask(self, request: Request[R], *, timeout_s: float | None = None) -> R:
-        """The answer to a request, over a new connection if need be; one of the faults if not."""
+        """The answer to a request, with a new connection if necessary; raises a fault otherwise."""
         session = await self._live()
         try:
             return await self._answered(session, request, timeout_s)
@@ -149,7 +149,7 @@ class McpClient:
                 raise NotConnected(server=self.name, reason=str(error)) from None
 
     def drop(self) -> None:
-        """Close a broken connection."""
+        """Drop a broken connection."""
         self.session = None
         if self._connection is not None:
             self._connection.end()
@@ -218,7 +218,7 @@ class McpClient:
             raise await self._lost() from None
         except MCPError as error:
             if connection is not None and connection.is_forgotten:
-                raise _RequestNotSent("it has forgotten this session") from None
+                raise _RequestNotSent("it has lost this session") from None
             if connection is not None and connection.is_locked_out:
                 self.drop()
                 raise NotConnected(
@@ -234,8 +234,8 @@ class McpClient:
             raise to_tool_fault(self.name, error) from None
         except ValidationError as error:
             mistakes = format_count(error.error_count(), "mistake")
-            reason = f"its answer is not what the protocol says ({mistakes})"
-            raise ServerRefused(server=self.name, reason=reason) from None
+            reason = f"its answer does not follow the protocol ({mistakes})"
+            raise ServerRefused(self.name, reason) from None
 
     async def _lost(self) -> Exception:
         """Why a request got no answer, as soon as that is known."""
@@ -252,7 +252,7 @@ class McpClient:
         return ConnectionLost(server=self.name, reason=reason or "the connection was closed")
 
     async def _keep(self) -> None:
-        """Connect, stay connected, connect again; until the end."""
+        """Connect, stay connected, reconnect, until the end."""
         tries = 0
         while not self._is_closing:
             self._wanted.clear()
@@ -264,7 +264,7 @@ class McpClient:
             is_over = tries >= self._get_max_tries() or self.status == "needs-auth"
             if is_over and self.session is None:
                 if self.status == "pending":
-                    self._become("failed", self.error or "it keeps going away")
+                    self._become("failed", self.error or "its connection is lost again and again")
                 await self._wanted.wait()
                 tries = 0
                 continue
@@ -284,7 +284,7 @@ class McpClient:
             return
 
     async def _once(self) -> bool:
-        """One connection from its beginning to its end; whether it was ever established."""
+        """One connection from start to end; whether it was ever open."""
         try:
             connection_type = await _load_sdk()
         except ImportError:
@@ -326,18 +326,18 @@ class McpClient:
             self._become("failed", reason)
 
     async def notify_roots_changed(self) -> None:
-        """Tell that the working directories are others now; who connects later asks for them."""
+        """Report changed working directories; later connections request them."""
         from mcp_types import RootsListChangedNotification
 
         if self.session is not None:
             await self.session.send_notification(RootsListChangedNotification())
 
     def _explain_login(self, reason: str) -> str:
-        """What a person has to do."""
+        """What the user must do."""
         config = self.definition.config
         if isinstance(config, RemoteConfig) and config.has_login:
-            return f"it wants a login ({reason}): run `handaxe mcp login {quote(self.name)}`"
-        return f"it wants a login ({reason}); set its headers"
+            return f"it requires a login ({reason}): run `handaxe mcp login {quote(self.name)}`"
+        return f"it requires a login ({reason}); set its headers"
 
     def _become(self, status: ServerStatus, error: str | None) -> None:
         self.status, self.error = status, error
@@ -358,7 +358,7 @@ class _RequestNotSent(Exception):
 
 
 async def _load_sdk() -> "type[McpConnection]":
-    """The part that needs the SDK, loaded in a daemon thread."""
+    """Load the part that needs the SDK, in a daemon thread."""
     if _SDK_PART not in sys.modules:
         loop = asyncio.get_running_loop()
         loaded: asyncio.Future[None] = loop.create_future()

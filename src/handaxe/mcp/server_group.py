@@ -1,4 +1,4 @@
-"""All servers of a session: their tools, resources and prompts, kept as the servers say."""
+"""All servers of a session: their current tools, resources and prompts."""
 
 import asyncio
 import logging
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from handaxe.mcp.discovery import Entry, Listed, McpClientSession
 
 REFRESH_PAUSE_S = 0.05
-"""News that come in one burst are looked into once."""
+"""Changes within this time cause one refresh."""
 
-SWITCHED_OFF = "it was switched off for this session"
+SWITCHED_OFF = "it was turned off for this session"
 
 _log = logging.getLogger("handaxe.mcp")
 
@@ -48,14 +48,14 @@ Lost = tuple[ServerDefinition, str]
 
 
 class DebouncedTasks:
-    """Does things in the background, once for requests that come in one burst."""
+    """Runs background work once for a burst of requests."""
 
     def __init__(self) -> None:
         self._waiting: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def schedule(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something in the background; what has not begun yet is not asked for twice."""
+        """Run work in the background; a request for waiting work is ignored."""
         if key in self._waiting:
             return
         self._waiting.add(key)
@@ -71,7 +71,7 @@ class DebouncedTasks:
         self._tasks[key] = asyncio.create_task(do())
 
     def cancel(self) -> None:
-        """Stop all of them."""
+        """Cancel all work."""
         for task in self._tasks.values():
             task.cancel()
 
@@ -103,7 +103,7 @@ class ConnectedServers(McpServers):
             self.add(definition)
 
     def add(self, definition: ApprovedServer) -> None:
-        """One more server; not yet connected."""
+        """Add a server without connecting it."""
         self._disabled.pop(definition.name, None)
         self._servers[definition.name] = McpClient(
             definition,
@@ -115,21 +115,21 @@ class ConnectedServers(McpServers):
         )
 
     def disable(self, definition: ServerDefinition, reason: str) -> None:
-        """Show a server that may not start."""
+        """List a server that may not start."""
         self._disabled[definition.name] = (definition, reason)
 
     def open(self) -> None:
-        """Connect all of them, in the background."""
+        """Connect all of them in the background."""
         for server in self._servers.values():
             server.open()
 
     async def close(self) -> None:
-        """End every connection, side by side."""
+        """Close all connections in parallel."""
         self._refreshing.cancel()
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
     def status(self) -> tuple[McpServer, ...]:
-        """How every server stands now, by name."""
+        """The status of every server, by name."""
         shown = {name: self._status(server) for name, server in self._servers.items()}
         for name, (definition, reason) in self._disabled.items():
             shown[name] = McpServer(
@@ -142,28 +142,28 @@ class ConnectedServers(McpServers):
         return tuple(shown[name] for name in sorted(shown))
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """Every tool on offer, as a lasting yes would be bound to it."""
+        """Every available tool, in the form to which approvals are bound."""
         return self._tools.definitions()
 
     async def settled(self, server: str | None = None) -> None:
-        """Wait until servers have been reached or not, once."""
+        """Wait once for the first connection attempts."""
         self.open()
         waited = [s for name, s in self._servers.items() if server in {None, name}]
         await asyncio.gather(*(one.settled() for one in waited))
 
     async def tried(self, server: str) -> None:
-        """Wait until a server was reached or not; one that had failed is tried once more."""
+        """Wait for a server's connection attempt; a failed one is tried once more."""
         self.open()
         one = self._servers[server]
         await (one.reconnect() if one.may_be_tried_again else one.settled())
 
     def server_of(self, tool: str) -> str | None:
-        """The server that a tool's name belongs to, whether or not the tool is known yet."""
+        """The server that a tool's name belongs to, even if the tool is not known yet."""
         fitting = [n for n in self._servers if tool.startswith(build_tool_name(n, "x")[:-1])]
         return max(fitting, key=len, default=None)
 
     async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
-        """What servers hand out."""
+        """The resources of servers."""
         if server is not None:
             return tuple(await _list_resources(self._find(server)))
         await self.settled()
@@ -184,7 +184,7 @@ class ConnectedServers(McpServers):
         return await asyncio.to_thread(convert_resource, answer, self._keep(call_id))
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
-        """Every prompt on offer."""
+        """Every available prompt."""
         found: list[McpPrompt] = []
         for server in self._servers.values():
             if server.session is None:
@@ -197,7 +197,7 @@ class ConnectedServers(McpServers):
         return tuple(sorted(found, key=lambda prompt: prompt.name))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
-        """A prompt filled in, as one text."""
+        """A filled-in prompt as one text."""
         owner = self.server_of(name)
         server = self._find(owner or name)
         for prompt in await _list_entries(server, "prompts"):
@@ -216,16 +216,16 @@ class ConnectedServers(McpServers):
         return await self.call(self._find(server), tool, arguments, f"hook_{tool}", lambda _: None)
 
     async def reconnect(self, server: str) -> None:
-        """A new connection in place of the one there is."""
+        """Replace a server's connection."""
         one = self._find(server)
         await one.reconnect()
         if one.session is None:
             raise NotConnected(server=server, reason=one.error or "it could not be reached")
 
     async def switch(self, server: str, *, on: bool) -> None:
-        """End a server, or start one that was ended here."""
+        """Stop a server, or start it again."""
         if on and self._disabled.get(server, (None, ""))[1] == SWITCHED_OFF:
-            # It ran before, so somebody has approved it.
+            # It ran before, so it is approved.
             self.add(ApprovedServer(self._disabled[server][0]))
             self._servers[server].open()
             await self._servers[server].settled()
@@ -248,7 +248,7 @@ class ConnectedServers(McpServers):
         client_secret: str | None = None,
         wait_s: float = LOGIN_WAIT_S,
     ) -> None:
-        """Log in at a server; sessions have the tokens from then on."""
+        """Log in at a server; sessions use the tokens from then on."""
         from handaxe.mcp.oauth_login import OAuthLoginFailed, log_in
 
         definition = self._definition(server)
@@ -263,7 +263,7 @@ class ConnectedServers(McpServers):
             )
         if not config.has_login:
             raise LoginFailed(
-                server=server, reason="its `headers` or `headersHelper` say who you are."
+                server, "its `headers` or `headersHelper` already contain credentials."
             )
         logins = self._context.logins
         known = logins.read(key)
@@ -275,7 +275,7 @@ class ConnectedServers(McpServers):
             await logins.write(key, made)
 
     async def logout(self, server: str) -> bool:
-        """Forget a login."""
+        """Remove a login."""
         from handaxe.mcp.oauth_tokens import log_out
 
         return await log_out(self._definition(server), self._context.logins)
@@ -310,7 +310,7 @@ class ConnectedServers(McpServers):
         )
 
     def roots_changed(self) -> None:
-        """Tell every server that the working directories are others now."""
+        """Report changed working directories to every server."""
         for server in self._servers.values():
             self._refreshing.schedule(f"roots {server.name}", server.notify_roots_changed)
 
@@ -328,7 +328,7 @@ class ConnectedServers(McpServers):
         return lambda content, suffix: self._results.keep_bytes(call_id, content, suffix)
 
     async def _opened(self, server: McpClient, session: "McpClientSession") -> None:
-        """A connection stands: take over what the server offers."""
+        """A connection is open: load what the server offers."""
         self._take_tools(server, await session.listed("tools"))
 
     async def _heard(self, server: McpClient, message: object) -> None:
@@ -338,13 +338,13 @@ class ConnectedServers(McpServers):
             self._refreshing.schedule(f"tools {server.name}", lambda: self._refresh(server))
 
     async def _refresh(self, server: McpClient) -> None:
-        """Ask for the tools again; what cannot be had leaves the old ones in place."""
+        """Load the tools again; on failure the old ones stay."""
         try:
             listed = await server.ask(
                 lambda session, _: session.listed("tools"), timeout_s=self._limits.start_s
             )
         except ToolFault as fault:
-            _log.debug("the tools of %s stay as they were", server.name, exc_info=fault)
+            _log.debug("the tools of %s are unchanged", server.name, exc_info=fault)
             return
         self._take_tools(server, listed)
         self._tell(server)

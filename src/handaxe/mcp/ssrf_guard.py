@@ -1,9 +1,9 @@
-"""Requests to places that a server names: the address is looked up once, judged, and kept to.
+"""Requests to addresses that a server names: resolved once, checked, and pinned.
 
-A server that wants a login says where its metadata, its clients' registration and its tokens are.
-It may lead to the public internet, and to itself, where the user has set it up near; not to
-another service of this machine or of the user's network. A host that the user's entry names may be
-anywhere. Places where clouds keep credentials are never asked.
+A server that requires a login names the addresses of its metadata, registration and tokens. It may
+name public addresses, and its own host, even a local one; not another service of this machine or of
+the user's network. A host in the user's configuration may be anywhere. Cloud metadata addresses are
+always blocked.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from handaxe.text.urls import is_local_name
 
 
 class AddressNotAllowed(httpx2.ConnectError):
-    """The server led to a place that it may not have asked."""
+    """The server named an address that is not allowed."""
 
 
 class RestrictedTransport(httpx2.AsyncHTTPTransport):
-    """Connects to judged addresses only; the name stays what certificates are checked against."""
+    """Connects to checked addresses only; certificates are verified for the host name."""
 
     def __init__(self, config: RemoteConfig) -> None:
         # A connection is known by its address; another host's must not be used again.
@@ -34,11 +34,11 @@ class RestrictedTransport(httpx2.AsyncHTTPTransport):
         self._proxies: dict[str, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request, if it goes where it may."""
+        """Send a request if its address is allowed."""
         host = _read_host(request.url)
         proxy = _find_proxy(request.url.scheme, host)
         if proxy is not None:
-            # The proxy looks names up; what lies near by its name is not for it to reach either.
+            # The proxy resolves names; it must not reach local names either.
             if host not in self._vouched and is_local_name(host):
                 raise AddressNotAllowed(_explain_refusal(host, host))
             through = self._proxies.setdefault(proxy, httpx2.AsyncHTTPTransport(proxy=proxy))
@@ -58,14 +58,14 @@ class RestrictedTransport(httpx2.AsyncHTTPTransport):
         await super().aclose()
 
     async def find_addresses(self, url: str) -> list[str]:
-        """Where the host of a URL may be reached; `Misled` if nowhere."""
+        """The allowed addresses of a URL's host; raises `AddressNotAllowed` if there are none."""
         host = _read_host(httpx2.URL(url))
         found = await self._resolve(host)
         if public := [one for one in found if is_public(one)]:
             return public
         meant = [one for one in found if not is_unsafe_address(one)]
         if not meant:
-            raise AddressNotAllowed(f"it leads to {_format_place(host, found[0])} is never asked")
+            raise AddressNotAllowed(f"it leads to {_format_place(host, found[0])} is never allowed")
         if host not in self._vouched:
             # Another name of the host that the user has set up.
             own = await self._resolve(self._own)
@@ -75,7 +75,7 @@ class RestrictedTransport(httpx2.AsyncHTTPTransport):
         return meant
 
     async def _resolve(self, host: str) -> list[str]:
-        """The addresses of a host; the same ones for as long as this lives."""
+        """The addresses of a host, cached for the lifetime of this object."""
         if host not in self._found:
             loop = asyncio.get_running_loop()
             try:
@@ -103,7 +103,7 @@ def _read_host(url: httpx2.URL) -> str:
 
 
 def _find_proxy(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for a host, if it names one."""
+    """The proxy from the environment for a host, if any."""
     from urllib.request import getproxies, proxy_bypass
 
     proxies = getproxies()
@@ -113,9 +113,8 @@ def _find_proxy(scheme: str, host: str) -> str | None:
 
 def _explain_refusal(host: str, address: str) -> str:
     return (
-        f"it leads to {_format_place(host, address)} is not a public address; if that is meant, "
-        "name the authorisation server's metadata there in `oauth.authServerMetadataUrl` of the "
-        "entry"
+        f"it leads to {_format_place(host, address)} is not a public address; to allow "
+        "it, set `oauth.authServerMetadataUrl` of the entry to the metadata there"
     )
 
 

@@ -1,7 +1,7 @@
-"""A server that is a program: its pipes as the two streams the SDK's session wants.
+"""A server that is a program: its pipes as the two streams of the SDK's session.
 
-The SDK's own transport keeps lines of any length in memory. It does not handle standard error and
-the processes that a server starts. So handaxe owns the pipes, and the SDK only the messages.
+The SDK's own transport keeps lines of any length in memory, and does not control standard error and
+child processes. So handaxe owns the pipes and uses only the SDK's messages.
 """
 
 import logging
@@ -19,7 +19,7 @@ from handaxe.mcp.line_framing import LineFramer, OversizedLine
 from handaxe.text.redact import Redactor
 
 TOO_LARGE = -32_099
-"""The error code that stands for an answer which was not read."""
+"""The error code for an answer that was not read."""
 
 _MAX_NOTED = 100
 _log = logging.getLogger("handaxe.mcp")
@@ -36,7 +36,7 @@ async def open_child_streams(
     lost: Callable[[], None],
     redactor: Redactor | None = None,
 ) -> AsyncGenerator[Streams]:
-    """Talk to a child until the block ends; `lost` is called when the child is gone before."""
+    """Exchange messages with a child until the block ends; `lost` is called if it exits before."""
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     try:
@@ -68,7 +68,7 @@ async def _read_messages(
                     strange += 1
                     if strange <= _MAX_NOTED and isinstance(line, bytes):
                         shown = line[:300].decode("utf-8", "replace")
-                        child.note(f"(on standard output, no message) {shown}")
+                        child.note(f"(on standard output, not a message) {shown}")
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
         _log.debug("listening ended", exc_info=error)
     finally:

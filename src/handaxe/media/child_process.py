@@ -1,4 +1,4 @@
-"""Work on media in a child process, within the memory that all such children may take together."""
+"""Run media work in a child process, within the memory budget of all such children."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ from handaxe.media.memory_budget import MEDIA_MEMORY
 from handaxe.process.bounded_child import Answer, run_bounded_child
 
 LIMIT_S = 15
-"""How long one call may take, in seconds of the clock and of the processor."""
+"""The time limit of one call, in seconds of wall clock and CPU time."""
 MEMORY_BYTES = 1 << 29
-"""Its default memory limit, beside twice the size of the file."""
+"""The default memory limit, besides twice the size of the file."""
 
 
 async def run_media_child(
@@ -21,9 +21,9 @@ async def run_media_child(
     ceiling_bytes: int,
     memory_bytes: int | None = None,
 ) -> list[Answer]:
-    """All that the child in `module` said; it can import `packages`, which have to be there.
+    """The answers of the child in `module`, which can import the installed `packages`.
 
-    It starts as soon as all children together stay below `ceiling_bytes` of memory.
+    It starts when all children together stay below `ceiling_bytes` of memory.
     """
     wanted_bytes = (MEMORY_BYTES if memory_bytes is None else memory_bytes) + 2 * len(data)
     async with MEDIA_MEMORY.reserve(wanted_bytes, ceiling_bytes) as room_bytes:

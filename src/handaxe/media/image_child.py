@@ -1,4 +1,4 @@
-"""The child process that opens one large picture: decoded, it may be many times its file's size."""
+"""The child process that opens one large image, which may decode to many times its file size."""
 
 from handaxe.contract.faults.media import BadImage, ImageTooLarge
 from handaxe.contract.ports.media import ImageLimits
@@ -7,7 +7,7 @@ from handaxe.process.bounded_child_io import ChildRequest
 
 
 def main() -> None:
-    """Answer the one request in the arguments."""
+    """Answer the request in the arguments."""
     child_request = ChildRequest()
     request, data = child_request.request, child_request.read_input()
     limits = ImageLimits(request["max_side"], request["max_bytes"])

@@ -1,6 +1,6 @@
-"""One picture within limits: kept as it is where it fits, else scaled and encoded as JPEG.
+"""Fit an image into limits: unchanged if possible, otherwise scaled and encoded as JPEG.
 
-Everything here blocks and runs in a thread. Only headers are trusted before the size is checked.
+All functions block and run in a thread. Only headers are trusted before the size is checked.
 """
 
 import io
@@ -19,8 +19,8 @@ MAX_PIXELS = 64_000_000
 MAX_SCALED_PIXELS = 256_000_000
 """For a baseline JPEG, which can be decoded at an eighth of its size."""
 
-# Opening by class, not by `Image.open`: nothing but these formats is ever tried, and the limits
-# are ours and not a variable that every library in the process may set.
+# Opening by class instead of `Image.open`: only these formats are tried, and the limits do not
+# depend on a global variable that other libraries may set.
 _OPENERS: dict[str, Any] = {
     "PNG": PngImagePlugin.PngImageFile,
     "JPEG": JpegImagePlugin.JpegImageFile,
@@ -47,13 +47,13 @@ _SIDEWAYS = frozenset({5, 6, 7, 8})
 
 
 class TooLargeHere(Exception):
-    """Decoding would take more memory than is taken in this process."""
+    """Decoding would take more memory than allowed in this process."""
 
 
 def fit_picture(
     data: bytes, kind: str, limits: ImageLimits, *, max_pixels: int | None = None
 ) -> Picture:
-    """The picture in `data`, no side longer and no more bytes than allowed."""
+    """The image in `data` within the limits."""
     try:
         with _OPENERS[kind](io.BytesIO(data)) as image:
             _refuse_bomb(image)
@@ -67,7 +67,7 @@ def fit_picture(
 
 
 def count_pixels(data: bytes, kind: str) -> int:
-    """How many pixels are decoded at most, by the header alone; 0 where it cannot be read."""
+    """The maximum number of decoded pixels, by the header; 0 if it is unreadable."""
     try:
         with _OPENERS[kind](io.BytesIO(data)) as image:
             return min(image.width * image.height, MAX_PIXELS)
@@ -100,13 +100,13 @@ def _refuse_bomb(image: ImageFile) -> None:
 
 
 def _read_orientation(image: ImageFile, kind: str) -> int:
-    """How the camera was held, where the file says so; 1 is upright."""
+    """The orientation in the file; 1 is upright."""
     if kind not in {"JPEG", "WEBP"}:
         return 1
     try:
         turn = image.getexif().get(_ORIENTATION_TAG, 1)
     except _DAMAGE:
-        # Broken remarks about a picture are no reason not to show it.
+        # Broken metadata does not prevent showing an image.
         return 1
     return turn if turn in _TURNS else 1
 
@@ -125,7 +125,7 @@ def _resize_to_fit(image: ImageFile, kind: str, max_side: int) -> Image.Image:
 
 
 def _to_jpeg_colors(image: Image.Image) -> Image.Image:
-    """The image in colours that JPEG knows; what is transparent becomes white."""
+    """The image in colours that JPEG supports; transparent parts become white."""
     if image.mode in {"RGB", "L"} and "transparency" not in image.info:
         return image
     if image.mode.startswith("I") or image.mode == "F":

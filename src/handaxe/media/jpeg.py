@@ -1,4 +1,4 @@
-"""JPEG within a number of bytes; shared with the PDF child, so it imports nothing of handaxe."""
+"""JPEG with a maximum number of bytes; the PDF child uses it, so it imports nothing of handaxe."""
 
 import io
 from typing import Any
@@ -10,7 +10,7 @@ SMALLEST_SIDE = 32
 
 
 def encode_jpeg(image: Image.Image, max_bytes: int) -> tuple[bytes, tuple[int, int]]:
-    """The image as JPEG and its size: less quality first, then fewer pixels, until it fits."""
+    """The image as JPEG and its size: first less quality, then fewer pixels, until it fits."""
     while True:
         for quality in QUALITIES:
             buffer = io.BytesIO()

@@ -11,22 +11,22 @@ from handaxe.text.encoding import detect_image_type
 
 SMALL_BYTES = 500_000
 SMALL_PIXELS = 2_000_000
-"""What is decoded in a thread; anything larger by a child process, whose memory is its own."""
+"""Up to this size images are decoded in a thread; larger ones in a child process."""
 AT_ONCE = 2
-"""How many pictures or PDFs one session has open at the same time."""
+"""How many images or PDFs one session opens at the same time."""
 _CHILD_BYTES = 96 << 20
 _BYTES_PER_PIXEL = 14
-"""What a child takes before it opens a picture, and then for each pixel of the costliest kind."""
+"""The memory of a child before it opens an image, and per pixel of the costliest kind."""
 
 
 _CHILD = "handaxe.media.image_child"
 
 
 class LocalMedia(Media):
-    """Small pictures in a thread, the rest in a child process; nothing is loaded before its use."""
+    """Small images in a thread, others in a child process; libraries are loaded on first use."""
 
     def __init__(self, memory_bytes: Callable[[], int] = lambda: DEFAULT_BYTES) -> None:
-        """`memory_bytes` is what all children may take together."""
+        """`memory_bytes` is the limit of all children together."""
         self._turn = asyncio.Semaphore(AT_ONCE)
         self._memory_bytes = memory_bytes
 
@@ -34,7 +34,7 @@ class LocalMedia(Media):
         """A PNG, JPEG, GIF or WEBP within the limits: unchanged, or scaled and encoded again."""
         kind = detect_image_type(data)
         if kind is None:
-            raise BadImage("PNG, JPEG, GIF or WEBP", "its format is another one")
+            raise BadImage("PNG, JPEG, GIF or WEBP", "it is another format")
         async with self._turn:
             if len(data) <= SMALL_BYTES:
                 picture = await asyncio.to_thread(_fit_small, data, kind, limits)
@@ -51,7 +51,7 @@ class LocalMedia(Media):
         max_pages: int,
         max_drawn: int,
     ) -> PdfPages:
-        """Text of the pages in `ranges`, and pictures where at most `max_drawn` are wanted."""
+        """Text of the pages in `ranges`, and images if at most `max_drawn` are requested."""
         from handaxe.media.pdf import read_pdf
 
         async with self._turn:
@@ -66,7 +66,7 @@ class LocalMedia(Media):
 
 
 def _fit_small(data: bytes, kind: str, limits: ImageLimits) -> Picture | None:
-    """The picture, decoded here; None if it unfolds to more than that is worth."""
+    """The image, decoded here; None if it decodes to too many pixels."""
     try:
         from handaxe.media.images import TooLargeHere, fit_picture
     except ImportError:
@@ -78,7 +78,7 @@ def _fit_small(data: bytes, kind: str, limits: ImageLimits) -> Picture | None:
 
 
 async def _fit_large(data: bytes, kind: str, limits: ImageLimits, ceiling_bytes: int) -> Picture:
-    """The picture, decoded by a child process, so that its pixels are never in this one."""
+    """The image, decoded by a child process, so that its pixels are never in this process."""
     from handaxe.media.child_process import run_media_child
 
     if find_spec("PIL") is None:
@@ -94,7 +94,7 @@ async def _fit_large(data: bytes, kind: str, limits: ImageLimits, ceiling_bytes:
         memory_bytes=_CHILD_BYTES + _BYTES_PER_PIXEL * pixels,
     )
     if not answers:
-        raise BadImage(kind, "it takes more time or memory than one picture may")
+        raise BadImage(kind, "it exceeds the time or memory limit for one image")
     facts, body = answers[0]
     if facts.get("fault") == "too_large":
         raise ImageTooLarge(*facts["claim"])

@@ -1,7 +1,6 @@
-"""How much memory the children that open media may take together, in all sessions of a process.
+"""The memory budget of media child processes, over all sessions of a process.
 
-A child reserves as much as its limit lets it grow to. If too little is left, it waits in the order
-of arrival.
+A child reserves its memory limit. If too little is left it waits, in the order of arrival.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ DEFAULT_BYTES = 1 << 30
 
 
 class MediaMemory:
-    """Bytes that are handed out and come back; sessions may live in loops of several threads."""
+    """Reservable bytes; sessions may use event loops of several threads."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -23,7 +22,7 @@ class MediaMemory:
 
     @asynccontextmanager
     async def reserve(self, wanted_bytes: int, ceiling_bytes: int) -> AsyncGenerator[int]:
-        """Wait for room below the ceiling; gives how much it is, at most the ceiling itself."""
+        """Wait for memory below the ceiling; yields the amount, at most the ceiling."""
         waiter = _Waiter(min(wanted_bytes, ceiling_bytes), ceiling_bytes)
         with self._guard:
             self._waiting.append(waiter)
@@ -54,7 +53,7 @@ class MediaMemory:
 
 
 class _Waiter:
-    """One child that is to start."""
+    """One child that waits to start."""
 
     def __init__(self, size_bytes: int, ceiling_bytes: int) -> None:
         self.size_bytes, self.ceiling_bytes = size_bytes, ceiling_bytes
@@ -63,7 +62,7 @@ class _Waiter:
         self.served: asyncio.Future[None] = self._loop.create_future()
 
     def tell(self) -> bool:
-        """Let it continue, from any thread; False if its loop is closed."""
+        """Wake it from any thread; False if its loop is closed."""
         try:
             self._loop.call_soon_threadsafe(self._go_on)
         except RuntimeError:
@@ -76,4 +75,4 @@ class _Waiter:
 
 
 MEDIA_MEMORY = MediaMemory()
-"""All children of this process count together."""
+"""Shared by all children of this process."""

@@ -1,4 +1,4 @@
-"""A PDF read by a child process, page by page."""
+"""Read a PDF in a child process, page by page."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +21,7 @@ async def read_pdf(
     max_drawn: int,
     ceiling_bytes: int,
 ) -> PdfPages:
-    """The pages in `ranges`; those that were ready if the time was up before the last one."""
+    """The pages in `ranges`; those that were ready if the time limit was reached."""
     request = {
         "ranges": ranges,
         "max_pages": max_pages,
@@ -44,7 +44,7 @@ def _build_pages(answers: list[Answer]) -> PdfPages:
     if facts.get("fault") == "encrypted":
         raise EncryptedPdf
     if "fault" in facts:
-        raise BadPdf(reason="its structure cannot be read")
+        raise BadPdf("its structure is not readable")
     if not facts["total"]:
         raise BadPdf(reason="it has no pages")
     texts = [header for header, _ in answers[1:] if "text" in header]

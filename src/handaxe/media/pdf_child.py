@@ -1,7 +1,7 @@
-"""The child process that opens one PDF: bytes in on stdin, pages out on stdout, then gone.
+"""The child process that opens one PDF: bytes on stdin, pages on stdout.
 
-A PDF of two kilobytes can unfold to gigabytes or draw for minutes, and PDFium cannot be stopped
-from outside; a process can. It imports as little as it can, because it starts with every call.
+A PDF of two kilobytes can decode to gigabytes or draw for minutes, and PDFium cannot be
+interrupted; a process can. It imports little, because every call starts one.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _ANNOTATIONS = 1
 
 
 def main() -> None:
-    """Answer the one request in the arguments."""
+    """Answer the request in the arguments."""
     child_request = ChildRequest()
     request, data = child_request.request, child_request.read_input()
     pdfium.FPDF_InitLibrary()
@@ -33,14 +33,14 @@ def main() -> None:
     total = pdfium.FPDF_GetPageCount(document)
     wanted = pick_pages(map(tuple, request["ranges"]), total, request["max_pages"])
     child_request.send({"total": total, "wanted": wanted})
-    # All text first: it is cheap, and a page that takes for ever to draw must not cost it.
+    # All text first: it is cheap, and a page that is slow to draw must not delay it.
     unseen = [number for number in wanted if _send_text(child_request, document, number)]
     for number in wanted if len(wanted) <= request["max_drawn"] else unseen:
         _send_picture(child_request, document, number)
 
 
 def _send_text(child_request: ChildRequest, document: object, number: int) -> bool:
-    """Send a page's text; whether it is empty, so that the page has to be drawn."""
+    """Send a page's text; whether it is empty, so that the page must be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
     text, is_cut = _extract_text(page, child_request.request["max_chars"]) if page else ("", False)
     child_request.send({"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
@@ -74,7 +74,7 @@ def _extract_text(page: object, max_chars: int) -> tuple[str, bool]:
 
 
 def _draw(page: object, max_side: int, max_bytes: int) -> tuple[bytes, tuple[int, int]] | None:
-    """The page as JPEG; None where it has no area or the picture library is missing."""
+    """The page as JPEG; None if it has no area or the image library is missing."""
     try:
         from handaxe.media.jpeg import build_bgr_image, encode_jpeg
     except ImportError:

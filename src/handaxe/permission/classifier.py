@@ -60,7 +60,7 @@ class LimitedClassifier:
         try:
             answer = await self._wait_for_answer(request)
         except BaseException as error:
-            # A failing classifier must not turn into a yes.
+            # A failing classifier must not approve anything.
             if is_external_stop(error):
                 raise
             self._note_failure(describe_error(error), error)

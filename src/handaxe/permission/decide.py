@@ -424,7 +424,7 @@ def _is_text_match(rule: PermissionRule, text: str, policy: Policy, behaviour: B
     if rule.tool in COMMAND_TOOLS:
         if policy.matches_command is not None:
             return policy.matches_command(pattern, text, behaviour)
-        # Nobody here can read commands: what forbids is taken at its word, nothing is allowed.
+        # Commands cannot be parsed here: deny rules apply as written, and allow rules do not apply.
         return behaviour != "allow" and is_prefix_match(pattern, " ".join(text.split()))
     if rule.domain is not None:
         return is_domain_match(rule.domain, text)

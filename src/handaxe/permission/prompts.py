@@ -53,7 +53,7 @@ class PermissionBroker(Asker):
 
         `in_parallel` sends each prompt at once, next to open ones.
         """
-        # What a host's function really gives back is anybody's guess.
+        # A host's function may return anything.
         self._on_ask: Callable[[PermissionRequest], Awaitable[object]] | None = on_ask
         self._is_parallel = in_parallel
         self._state = state
@@ -130,7 +130,7 @@ class PermissionBroker(Asker):
         try:
             answer = await self._on_ask(request)
         except BaseException as error:
-            # A failing callback must not turn into a yes.
+            # A failing callback must not approve anything.
             if is_external_stop(error):
                 raise
             _log.warning("on_ask failed", exc_info=error)
@@ -244,7 +244,7 @@ class PromptQueue:
         while self._waiting:
             called = heapq.heappop(self._waiting)[2]
             if not called.done():
-                # It stays taken, so that nobody who comes now slips in between.
+                # It stays taken, so that no new caller gets in between.
                 called.set_result(None)
                 return
         self._is_taken = False

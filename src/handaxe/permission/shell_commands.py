@@ -120,8 +120,8 @@ def make_decision(
         if out is not None:
             return msgspec.structs.replace(deny_worktree_escape(out), parts=decision.parts)
     whole = decide(msgspec.structs.replace(request, command=None, paths=(), texts=()), policy)
-    # A rule about a parameter (`Bash(run_in_background:true)`) speaks of the call, not its text;
-    # rules for the whole tool are the analysis's own.
+    # A rule about a parameter (`Bash(run_in_background:true)`) covers the call, not its text; the
+    # analysis handles rules for the whole tool.
     is_param = whole.rule is not None and ":" in whole.rule
     if is_param and _ORDER[whole.verdict] > _ORDER[decision.verdict]:
         decision = msgspec.structs.replace(
@@ -167,7 +167,7 @@ def _decide_command(
     def written_verdict(path: str, access: Access) -> PathVerdict:
         return decide_path(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
-    # Where a sandbox holds, it also keeps our own data from whatever the text does not tell.
+    # A sandbox also protects handaxe's own data from effects that the text does not show.
     is_open = policy.mode == "bypassPermissions" or machine.is_confined
     own = () if is_open else restrict_own_paths(policy.own_in_roots)
     return decide_shell(
@@ -200,7 +200,7 @@ def decide_path(judged: JudgedPath, policy: Policy) -> PathVerdict:
         decision.rule,
         decision.source,
         is_binding=decision.source in {PROTECTED, ABOVE_PROTECTED},
-        # A working directory is named for what is done in it, what lies in one for itself.
+        # A command names a working directory for the work in it, but other paths for themselves.
         is_above=decision.source == ABOVE_PROTECTED and not policy.is_below_a_root(judged.path),
     )
 

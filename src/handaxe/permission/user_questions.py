@@ -55,7 +55,7 @@ class HostForms(FormPresenter):
     """Sends forms to the host's function, one at a time."""
 
     def __init__(self, on_elicit: OnElicit, may_ask: Callable[[], bool]) -> None:
-        # What a host's function really gives back is anybody's guess.
+        # A host's function may return anything.
         self._on_elicit: Callable[[ElicitationForm], Awaitable[object]] = on_elicit
         self._may_ask = may_ask
         self._turns = PromptQueue()

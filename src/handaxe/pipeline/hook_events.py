@@ -130,7 +130,7 @@ def is_covered_by_rule(text: str, request: PermissionQuery, policy: Policy) -> b
         return isinstance(decide(request, only), Deny)
     from handaxe.permission.shell_commands import Machine, judge_command
 
-    # Where it cannot be told whether the rule means the command, the hook is better asked.
+    # If it is uncertain whether the rule covers the command, the hook runs.
     return not isinstance(judge_command(request, only, Machine(cwd=policy.cwd)), Allow)
 
 

@@ -140,7 +140,7 @@ def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effec
         return effects
     for place in parsed.places.values():
         if place.is_final and context.files.has_other_names(place.real):
-            # Nobody knows where those names are, so any call may look there.
+            # The places of those names are unknown, so any call may affect them.
             return msgspec.structs.replace(effects, writes_everything=True)
     return effects
 

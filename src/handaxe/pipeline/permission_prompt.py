@@ -185,7 +185,8 @@ async def _ask_hooks(
     if not isinstance(word, Allow):
         return None
     if parsed.tool.asks_person and decision.by == "tool":
-        # As before the call: a yes alone is no answer; with an input it brings the person's own.
+        # As before the call: an approval alone does not answer; with an input it has the user's
+        # answer.
         heard.has_answer = outcome.input is not None
     if not (is_open(decision) or heard.has_answer):
         return None
@@ -240,13 +241,13 @@ def merge_decisions(
             if is_open(decision):
                 decision = spoken
         elif isinstance(spoken, Ask) and is_open(decision):
-            # Both ask: whoever knows the call says better why than a default does, except where
-            # something has to be seen first.
+            # Both ask: the tool or hook knows a better reason than a default, except where a
+            # preview is required.
             decision = decision if isinstance(decision, Ask) and decision.preview else spoken
         else:
             decision = choose_strictest(decision, spoken) or decision
     if mode == "dontAsk" and isinstance(decision, Ask):
-        # Whoever wants a person asked: nobody is, in this mode.
+        # A hook or tool requires the user, but this mode does not ask.
         return deny_unasked(decision)
     return decision
 

@@ -227,7 +227,7 @@ class ToolPipeline:
         if admitted.slot is None or activity is None:
             return self._made.recall(admitted.call) if self.has_call(admitted.call.id) else result
         if activity.admitted is not None:
-            # It is under way and goes on; what it may have done is not to be denied.
+            # It is running and continues; it may have changed something.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             return self._finish_active(activity, cut_off)
         _report_admitted(self._context, admitted, self._scheduler)
@@ -458,14 +458,14 @@ def _leave_context(outer: Token[CallSlot | None]) -> None:
     try:  # noqa: SIM105 - `suppress` costs more, and this is done in every call
         CURRENT_CALL.reset(outer)
     except ValueError:
-        # Somebody closes a call that nobody waits for, outside of its context.
+        # An abandoned call can be closed outside of its context.
         pass
 
 
 def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
     """Add the id, the duration and the size to a result."""
     call, parsed = admitted.call, admitted.parsed
-    # What went well was settled; of what did not anybody may have said why.
+    # Successful checks are settled; a failure may have any reason.
     text = result.text if result.ok else escape_surrogates(result.text)
     return msgspec.structs.replace(
         result,
@@ -538,6 +538,6 @@ class PipelineCaller(ToolCaller):
         self._calls_made += 1
         call_id = f"{parent_call_id}.{self._calls_made}"
         result = await self._pipeline.call(ToolCall(call_id, tool, call_input))
-        # The tool reads the result; what hooks say to the model goes on to whom it is told next.
+        # The tool reads the result; hook messages to the model are passed on.
         self._hooks.late += result.messages
         return result

@@ -65,7 +65,7 @@ async def prepare(
         outcome = await _run_before_hooks(parsed, heard, context)
         hooks_word = outcome.decision
         if parsed.tool.asks_person and isinstance(hooks_word, Allow):
-            # A yes alone is no answer; with an input it brings the person's own.
+            # An approval alone does not answer; with an input it has the user's answer.
             heard.has_answer = outcome.input is not None
             hooks_word = hooks_word if heard.has_answer else None
         if outcome.input is not None and outcome.input != parsed.call.input:
@@ -252,7 +252,7 @@ async def _check_permission(
         parsed.places[spelling] = context.files.locate(path, context.workdir.roots, beyond=True)
     farther = collect_judged_paths(parsed, context)
     if farther != judged:
-        # The places themselves are settled; what is left is where they lead.
+        # The paths are fixed; their targets are still to be resolved.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         decision = await _decide_target(parsed, farther, words, ctx, heard, context)
     return resolve_effects(parsed, context), decision

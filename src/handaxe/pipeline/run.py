@@ -83,7 +83,7 @@ async def call_with_timeout(
         if not work.done() or work.cancelled():
             raise
     except BaseException:
-        # The loop or the process is going, and nobody waits any more.
+        # The loop or the process is ending, and no caller waits any more.
         if not work.get_loop().is_closed():
             work.cancel()
         raise
@@ -191,7 +191,7 @@ def _check_result(result: object, tool: Tool[Any]) -> ToolResult:
         if tool.output_check:
             check_output(tool, result)
         return result if result.code is None else msgspec.structs.replace(result, code=None)
-    # A failure without a code, or with something else in its place, could not be told from others.
+    # A failure without a proper code could not be distinguished from others.
     if not is_code(result.code):
         result = msgspec.structs.replace(result, code=ToolFailed.code)
     return (

@@ -103,7 +103,7 @@ class CallStream:
 
     def _settle(self) -> None:
         for position in self._running:
-            # A task that somebody killed has closed its call in the log; its answer is here.
+            # A killed task has closed its call in the log; its answer is here.
             if position not in self._results:
                 admitted = self._arrivals.admitted[position]
                 self._keep(position, self._pipeline.abandon(admitted))

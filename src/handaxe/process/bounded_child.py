@@ -1,7 +1,7 @@
-"""Bounded work in a child process that may neither run long, nor grow big, nor take us down.
+"""Run work in a child process with limits on time and memory.
 
-The child gets a request as JSON and the bytes on its standard input; it answers with lines of
-facts, each followed by as many bytes as it says. All answers before its end count.
+The child gets a request as JSON and data on standard input. It answers with lines of facts, each
+followed by the announced number of bytes. All complete answers count.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ async def run_bounded_child(
     limit_s: int,
     memory_bytes: int,
 ) -> list[Answer]:
-    """All that the child in `module` said; it can import `packages`, which have to be there.
+    """The answers of the child in `module`; it can import `packages`, which must be installed.
 
-    The limit of time is one of the clock and of the processor.
+    The time limit applies to wall clock and CPU time.
     """
     program = build_child_argv(module, packages)
     answers: list[Answer] = []
@@ -52,7 +52,7 @@ async def run_bounded_child(
 async def _exchange_messages(
     child: asyncio.subprocess.Process, data: bytes
 ) -> AsyncIterator[Answer]:
-    """Hand over the bytes, then take the answers as they come."""
+    """Send the data, then yield the answers."""
     assert child.stdin is not None
     assert child.stdout is not None
     with contextlib.suppress(ConnectionError):
@@ -66,7 +66,7 @@ async def _exchange_messages(
             header = json.loads(line)
             yield header, await child.stdout.readexactly(header["bytes"])
     except (asyncio.IncompleteReadError, ValueError):
-        # It died in the middle of a word: what came before counts.
+        # It died in the middle of an answer: the complete answers count.
         return
 
 

@@ -1,6 +1,6 @@
 """The child's side of `bounded_child`: read the request, set limits, answer.
 
-It imports as little as it can, because a child starts with every call.
+It imports little, because every call starts a child.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ _DIE_WITH_PARENT = 1
 
 
 class ChildRequest:
-    """The one request a child was started for."""
+    """The request of a child."""
 
     def __init__(self) -> None:
         self.request: dict[str, Any] = json.loads(sys.argv[1])
         self._out = sys.stdout.buffer
 
     def read_input(self) -> ctypes.Array[ctypes.c_char]:
-        """The bytes, put where a library will read them and nowhere else; limits hold from now."""
+        """The input bytes, in memory that a library can read; the limits apply from now on."""
         data = ctypes.create_string_buffer(self.request["size_bytes"])
         place, at = memoryview(data).cast("B"), 0
         with open(0, "rb", buffering=0, closefd=False) as received:
@@ -32,14 +32,14 @@ class ChildRequest:
         return data
 
     def send(self, header: dict[str, Any], body: bytes = b"") -> None:
-        """One line of facts, then as many bytes as it says."""
+        """Send one line of facts, then the bytes."""
         line = json.dumps({**header, "bytes": len(body)}).encode()
         self._out.write(line + b"\n" + body)
         self._out.flush()
 
 
 def _limit(memory_bytes: int, cpu_s: int) -> None:
-    """Die with the parent, after a time, and rather than take all memory."""
+    """Exit with the parent, after a time, and before using all memory."""
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

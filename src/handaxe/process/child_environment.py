@@ -1,7 +1,6 @@
-"""The environment of programs that handaxe starts for users and hooks.
+"""The environment of programs that handaxe starts.
 
-A list of the variables that are passed on, not of those that are removed: so a secret with an
-unknown name is not passed on either.
+It is an allow-list, so a secret with an unexpected name is not passed on.
 """
 
 import sys
@@ -22,9 +21,9 @@ PASSED_ON = frozenset(
 def clean_environment(
     inherited: Mapping[str, str], more: Mapping[str, str], named: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The harmless part of `inherited`, and on top what was named on purpose.
+    """The harmless part of `inherited`, plus explicit additions.
 
-    `named` are names or patterns of what else of `inherited` goes in.
+    `named` are names or patterns of further variables to pass.
     """
     named = tuple(named)
     kept = {
@@ -39,7 +38,7 @@ _START = "import sys; sys.path[:0] = {paths!r}; from {module} import main; main(
 
 
 def build_child_argv(module: str, packages: Sequence[str]) -> list[str]:
-    """What runs `main` of a module that can import `packages`, which have to be there."""
+    """The command that runs `main` of a module with the given installed packages."""
     start = _START.format(paths=_find_package_paths(packages), module=module)
     return [sys.executable, "-I", "-S", "-c", start]
 

@@ -1,7 +1,7 @@
-"""Long-lived children on this machine, and their end.
+"""Long-lived child processes, and their end.
 
-A child leads a session of its own and carries a mark in its environment. When it is stopped,
-all remaining processes of its session or with its mark are ended too.
+A child leads its own session and has a tag in its environment. When it is stopped, all remaining
+processes with its session or tag are ended too.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ TAIL_BYTES = 8 << 10
 
 
 class BoundedLog:
-    """Takes all output; keeps at most twice `max_bytes` on disk."""
+    """A log file of limited size; at most twice `max_bytes` are on disk."""
 
     def __init__(
         self, path: str, *, max_bytes: int = MAX_BYTES, redactor: Redactor | None = None
     ) -> None:
-        """`redactor` takes secrets out before anything is kept."""
+        """`redactor` removes secrets before anything is stored."""
         self.path = path
         self._redactor = redactor
         self._stream: RedactedStream | None = None
@@ -40,7 +40,7 @@ class BoundedLog:
         self._tail = b""
 
     def write(self, data: bytes) -> None:
-        """Add to the log; a full disk does not stop the program."""
+        """Add to the log; disk errors are ignored."""
         if self._stream is None and self._redactor:
             self._stream = self._redactor.open_stream()
         self._keep(data if self._stream is None else self._stream.feed(data))
@@ -52,7 +52,7 @@ class BoundedLog:
                 self._append(data[at : at + self._max_bytes])
 
     def read_stderr_tail(self, limit_chars: int) -> str:
-        """The end of what was written, from the start of a line where that is possible."""
+        """The end of the log, from the start of a line if possible."""
         held = b"" if self._stream is None else self._stream.held
         # A longer piece may be most of a secret.
         tail = self._tail + held if len(held) < MIN_CHARS else self._tail
@@ -86,23 +86,23 @@ class BoundedLog:
 
 MARK = "HANDAXE_CHILD"
 POLITE_S = 1.0
-"""How long a child may take to end by itself: once without input, once more after SIGTERM."""
+"""How long a child may take to exit: once after its input closes, once more after SIGTERM."""
 DRAIN_S = 0.2
-"""How long the output of an ended child is waited for when a child of its own holds the pipe."""
+"""How long to read the output of an ended child if its own child holds the pipe."""
 REAP_S = 2.0
 
 _MANY_BYTES = 1 << 20
 
 
 class LocalProcesses(Processes):
-    """Starts children with a clean environment and no descriptors but three pipes."""
+    """Starts children with a clean environment and only three pipes as descriptors."""
 
     def __init__(self, redactor: Redactor | None = None) -> None:
-        """`redactor` takes secrets out of the logs of children."""
+        """`redactor` removes secrets from the logs of children."""
         self._redactor = redactor
 
     async def start(self, program: ChildProgram) -> Child:
-        """Start a program; `CannotStart` if that fails."""
+        """Start a program; raises `CannotStart` if that fails."""
         mark = secrets.token_hex(12)
         talk = _Talk(BoundedLog(program.log_path, redactor=self._redactor))
         env = tag_environment({**clean_environment(os.environ, program.env), MARK: mark})
@@ -133,7 +133,7 @@ class LocalChild(Child):
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it lives."""
+        """Its exit code; None while it runs."""
         return self._transport.get_returncode()
 
     async def read(self) -> bytes:
@@ -141,19 +141,19 @@ class LocalChild(Child):
         return await self._talk.read_piece()
 
     async def write(self, data: bytes) -> None:
-        """Give it input, and wait until it has taken most of it."""
+        """Write input, and wait until most of it was accepted."""
         await self._talk.write(data)
 
     def note(self, text: str) -> None:
-        """Add a line to its log."""
+        """Write a line into its log."""
         self._talk.log.write(text.encode("utf-8", "replace") + b"\n")
 
     def read_stderr_tail(self, limit_chars: int) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of its standard error."""
         return self._talk.log.read_stderr_tail(limit_chars)
 
     async def stop(self) -> None:
-        """End it with everything it started; cancelling makes it quick, not undone."""
+        """Stop it with all its processes; a cancellation makes that faster."""
         ended = self._talk.ended
         try:
             self._talk.close_input()
@@ -176,7 +176,7 @@ class LocalChild(Child):
 
 
 class _Talk(asyncio.SubprocessProtocol):
-    """Output and input of a child; output waits here within bounds."""
+    """The input and output of a child, with limited buffers."""
 
     def __init__(self, log: BoundedLog) -> None:
         self.log = log
@@ -217,7 +217,7 @@ class _Talk(asyncio.SubprocessProtocol):
         self.ended.set()
         self._is_deaf = True
         self._may_write.set()
-        # A child of its own may hold the pipe for ever.
+        # A grandchild may hold the pipe without limit.
         asyncio.get_running_loop().call_later(DRAIN_S, self.mute)
 
     def pause_writing(self) -> None:
@@ -242,7 +242,7 @@ class _Talk(asyncio.SubprocessProtocol):
         await self._may_write.wait()
         pipe = self._pipe(0)
         if self._is_deaf or not isinstance(pipe, asyncio.WriteTransport):
-            raise BrokenPipeError("the program does not listen any more")
+            raise BrokenPipeError("the program no longer accepts input")
         pipe.write(data)
         await self._may_write.wait()
 
@@ -254,7 +254,7 @@ class _Talk(asyncio.SubprocessProtocol):
             pipe.close()
 
     def mute(self) -> None:
-        """Expect nothing more."""
+        """Ignore further output."""
         self._is_silent = True
         self._news.set()
 
@@ -280,7 +280,7 @@ async def _wait_within(event: asyncio.Event, limit_s: float) -> bool:
 
 
 def _kill_leftovers(leader: int, mark: str) -> None:
-    """End what an ended child left behind: members of its session, and bearers of its mark."""
+    """End what an ended child left: members of its session and tagged processes."""
     kill_tagged(MARK, mark)
     if sys.platform != "linux" or Path(f"/proc/{leader}").exists():
         return

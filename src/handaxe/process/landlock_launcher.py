@@ -1,8 +1,8 @@
-"""The program that confines itself by Landlock and the call filter, and becomes the command.
+"""The program that restricts itself with Landlock and a call filter, and becomes the command.
 
-Run as `python -I -S landlock_launcher.py PLAN_FD FILTER_FD COMMAND...`, or by a child of a warden;
-it imports nothing of handaxe. The plan is NUL-separated: a letter and a path each. Nothing runs
-if any step fails.
+Run as `python -I -S landlock_launcher.py PLAN_FD FILTER_FD COMMAND...`, or in a child of a worker;
+it imports nothing of handaxe. The plan is NUL-separated: a letter and a path each. Nothing runs if
+any step fails.
 """
 
 import ctypes
@@ -22,12 +22,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def query_abi() -> int:
-    """The version of Landlock this kernel speaks; 0 where it has none."""
+    """The Landlock version of this kernel; 0 without Landlock."""
     return max(0, _libc.syscall(_CREATE, None, 0, 1))
 
 
 def _compute_rights(version: int) -> int:
-    """Everything this version can forbid about files."""
+    """All file rights that this version can restrict."""
     count = {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)
     return (1 << count) - 1
 
@@ -99,7 +99,7 @@ def _read_descriptor(descriptor: int) -> bytes:
 
 
 def main(arguments: list[str], env: Mapping[str, str] | None = None) -> None:
-    """Confine this process, then become the command, in another environment if one is given."""
+    """Restrict this process, then become the command, optionally in another environment."""
     plan = [
         item
         for item in _read_descriptor(int(arguments[0]))

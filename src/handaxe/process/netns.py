@@ -1,7 +1,7 @@
-"""A network of its own for a worker that runs confined commands one after the other.
+"""A private network namespace for a worker that runs sandboxed commands one after the other.
 
-Making one for each command takes a millisecond, and so does removing it. A worker lends its network
-instead: no process of a command lives when the next one begins.
+Creating one for each command takes a millisecond, and destroying it as long again. A worker lends
+its namespace, because no process of a command is left when the next one starts.
 """
 
 import ctypes
@@ -19,10 +19,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NetworkNamespace:
-    """The network of this process; `OSError` if it cannot have one of its own."""
+    """The private network of this process; raises `OSError` if it is not possible."""
 
     def __init__(self) -> None:
-        """Go into one. Who is not root needs a user namespace for it."""
+        """Enter a new one. Without root this needs a user namespace."""
         self._is_used_up = False
         if os.geteuid() == 0:
             _check(_libc.unshare(_NEW_NETWORK))
@@ -33,7 +33,7 @@ class NetworkNamespace:
     def begin(self, door: int | None, port: int) -> None:
         """Prepare for a command; with a `door`, a process outside gets a socket that listens here.
 
-        After a command with a `door`, the next command gets a new network.
+        After that, the next command gets a new network.
         """
         if door is not None or self._is_used_up:
             _check(_libc.unshare(_NEW_NETWORK))
@@ -44,7 +44,7 @@ class NetworkNamespace:
 
 
 def can_have_own_network() -> bool:
-    """Whether a program that makes namespaces works in such a network: tried by a child."""
+    """Whether a program that creates namespaces works in such a network; tested in a child."""
     pid = os.fork()
     if pid:
         return os.waitpid(pid, 0)[1] == 0

@@ -1,7 +1,7 @@
-"""Processes that a dead host had started itself: hooks, servers, searches.
+"""End what a dead host process had started: hooks, servers, searches.
 
-They have the host's mark in their environment. Processes in their sessions and their descendants
-are ended too; only a daemon that dropped mark, session and parents stays.
+They have the host's tag in their environment. Members of a session led by a tagged process, and its
+descendants, are ended too; only a daemon without tag, session and parents survives.
 """
 
 import os
@@ -13,11 +13,11 @@ from handaxe.process.process_tags import HOST_MARK, get_process_session, is_tagg
 from handaxe.process.spawn import read_process_stat
 
 _LATE_S = (0.0, 0.02, 0.1, 0.3)
-"""When to look again: a host may have started something in its last moment."""
+"""When to check again, because a host may have started something at its end."""
 
 
 def end_orphans(token: str) -> None:
-    """End those of the host that gave its children this mark."""
+    """End the processes with this host's tag."""
     wanted = f"{HOST_MARK}={token}".encode()
     for late_s in _LATE_S:
         time.sleep(late_s)

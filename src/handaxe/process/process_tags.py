@@ -1,7 +1,7 @@
-"""Finding processes by a mark in the environment they were started with.
+"""Find processes by a tag in the environment with which they were started.
 
-Children of this process also have a mark of the host. With it the supervisor ends the processes of
-a killed host (`process/orphans.py`).
+Children of this process also have a tag of the host, by which the supervisor ends leftovers of a
+killed host (`process/orphans.py`).
 """
 
 import os
@@ -15,28 +15,28 @@ from pathlib import Path
 HOST_MARK = "HANDAXE_HOST"
 _ROUNDS = 5
 _FEW = 200
-"""So many numbers are tried sooner than all processes are listed."""
+"""Up to this many numbers are tried before all processes are listed."""
 _LOADING_S = 2.0
-"""How long a program may take to be loaded before it counts as unmarked."""
+"""How long a program may load before it counts as untagged."""
 _EMPTY_S = 0.05
 _KERNEL_THREAD = 0x00200000
 _token = secrets.token_hex(12)
 
 
 def get_host_token() -> str:
-    """What the processes of this host are known by."""
+    """The tag of this host's processes."""
     return _token
 
 
 def tag_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child of this process, which is to end with it."""
+    """The environment of a child that must end with this process."""
     return {**env, HOST_MARK: _token}
 
 
 def kill_tagged(variable: str, mark: str, *, since: int = 0) -> int:
-    """End every process of this user whose environment has this mark; return how many there were.
+    """Kill every process of this user with this tag; returns the number.
 
-    `since` is the id of the first process that can have it: only later ones are checked.
+    `since` is the first possible process number; earlier ones are skipped.
     """
     if sys.platform != "linux":
         return 0
@@ -53,7 +53,7 @@ def kill_tagged(variable: str, mark: str, *, since: int = 0) -> int:
 
 
 def _list_processes(since: int) -> Iterable[int]:
-    """The numbers of all processes, or of those that were started after one of them."""
+    """The numbers of all processes, or of those started after one of them."""
     try:
         newest = int(Path("/proc/loadavg").read_bytes().split()[-1]) if since else 0
         if 0 < since <= newest < since + _FEW:
@@ -82,7 +82,7 @@ def _kill_if_tagged(pid: int, wanted: bytes) -> bool:
 
 
 def is_tagged(pid: int, wanted: bytes) -> bool:
-    """Whether the environment of a process holds an entry that begins so."""
+    """Whether the environment of a process has an entry with this prefix."""
     try:
         environment = _read_environment(pid)
     except OSError:
@@ -91,7 +91,7 @@ def is_tagged(pid: int, wanted: bytes) -> bool:
 
 
 def _read_environment(pid: int) -> bytes:
-    """The environment a process was started with; waits for a program that is just being loaded."""
+    """The initial environment of a process; waits for a program that is being loaded."""
     path = Path(f"/proc/{pid}/environ")
     begun = time.monotonic()
     while not (environment := path.read_bytes()):
@@ -102,7 +102,7 @@ def _read_environment(pid: int) -> bytes:
 
 
 def _choose_timeout(pid: int) -> float:
-    """How long a process that shows no environment may still get one."""
+    """How long to wait for the environment of a process."""
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     state, flags, start, end = fields[0], int(fields[6]), int(fields[47]), int(fields[48])
     if state in b"ZX" or flags & _KERNEL_THREAD:
@@ -112,7 +112,7 @@ def _choose_timeout(pid: int) -> float:
 
 
 def get_process_session(pid: int) -> int | None:
-    """The session a process is in; None where it is gone."""
+    """The session of a process; None if the process does not exist."""
     try:
         return os.getsid(pid)
     except OSError:
@@ -120,7 +120,7 @@ def get_process_session(pid: int) -> int | None:
 
 
 def _take_new_token() -> None:
-    """In a child of this process, which may outlive it with what it starts."""
+    """In a forked child, which may outlive this process: use a new tag."""
     global _token  # noqa: PLW0603 - one per process
     _token = secrets.token_hex(12)
 

@@ -1,4 +1,4 @@
-"""Processes as the supervisor and its wardens see them: starting, finding, signalling, waiting."""
+"""Process functions for the supervisor and its workers: start, find, signal, wait."""
 
 import os
 import select
@@ -20,7 +20,7 @@ Process = tuple[int, int, bytes]
 
 
 class ProcessPoller:
-    """What a process waits for: news of its children, a socket, the end of the host."""
+    """Waits for events of children, a socket, or the end of the host."""
 
     def __init__(self, talk: socket.socket, host: int | None) -> None:
         self._wake, self._wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -38,12 +38,12 @@ class ProcessPoller:
         self._host_is_gone = False
 
     def hear(self) -> tuple[bytes, list[int]]:
-        """The next message with its descriptors; empty if the host is gone."""
+        """The next message with its descriptors; empty if the host ended."""
         # Not to be asked for then: with a copy of the socket in other hands it would never come.
         return (b"", []) if self._host_is_gone else receive(self._talk)
 
     def wait(self) -> bool:
-        """Wait for a message or the end of a connection; whether there is one."""
+        """Wait for any event; whether a message came or the host ended."""
         is_said = False
         for fd, _ in self._all.poll():
             if fd == self._wake:
@@ -54,7 +54,7 @@ class ProcessPoller:
         return is_said
 
     def wait_for_children(self, timeout_s: float) -> None:
-        """Wait until a child ends, at most so long."""
+        """Wait until a child ends, at most this long."""
         if self._children.poll(max(timeout_s, 0) * 1000):
             self._drain_wakeups()
 
@@ -75,9 +75,9 @@ def spawn(
     given: list[tuple[int, int]],
     plan: tuple[int, int] | None = None,
 ) -> int:
-    """Start a program that finds each descriptor under the number it is given with.
+    """Start a program with the given descriptors under the given numbers.
 
-    With a `plan` (the numbers of two of them) it is confined by Landlock first.
+    With a `plan` (the numbers of two of them) it is restricted by Landlock first.
     """
     # Out of the way first: a source must not lie where an earlier one is put.
     targets = [target for _, target in given]
@@ -101,7 +101,7 @@ def spawn(
 
 
 def _move(source: int, targets: Container[int]) -> int:
-    """A copy of a descriptor under a number outside of the targets."""
+    """Copy a descriptor to a number outside the targets."""
     copy = fcntl(source, F_DUPFD_CLOEXEC, 3)
     while copy in targets:
         wrong, copy = copy, fcntl(source, F_DUPFD_CLOEXEC, copy + 1)
@@ -112,7 +112,7 @@ def _move(source: int, targets: Container[int]) -> int:
 def _fork_confined(
     argv: list[str], env: dict[str, str], given: list[tuple[int, int]], plan: tuple[int, int]
 ) -> int:
-    """The same by a child that confines itself: no program has to start for that."""
+    """The same with a forked child that restricts itself, so that no launcher must start."""
     from handaxe.process import landlock_launcher
 
     pid = os.fork()
@@ -132,7 +132,7 @@ def _fork_confined(
 
 
 def receive(talk: socket.socket) -> tuple[bytes, list[int]]:
-    """One message with its descriptors; nothing where the other side is gone."""
+    """One message with its descriptors; empty if the other side is closed."""
     try:
         # `socket.recv_fds` loses the flag, and a descriptor must not reach a command by chance.
         message, ancillary, _, _ = talk.recvmsg(
@@ -144,7 +144,7 @@ def receive(talk: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def list_descendants(spared: Container[int] = ()) -> list[Process]:
-    """All descendants of this process, except the excluded ones with their descendants."""
+    """All descendants of this process, without `spared` and their descendants."""
     children: dict[int, list[Process]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (found := read_process_stat(int(name))) is not None:
@@ -161,7 +161,7 @@ def list_descendants(spared: Container[int] = ()) -> list[Process]:
 
 
 def signal_groups(family: list[Process], number: int) -> None:
-    """Signal every group that one of them is in: no fork can slip through a group's signal."""
+    """Signal every group with one of these members: forks cannot escape a group's signal."""
     own = os.getpgrp()
     done: set[int] = set()
     for pid, group, _ in family:
@@ -170,12 +170,12 @@ def signal_groups(family: list[Process], number: int) -> None:
                 os.kill(pid, number)
             elif group not in done:
                 done.add(group)
-                # Each command leads a session, so a group below it holds nobody else.
+                # Each command leads a session, so a group below it has no other members.
                 os.killpg(group, number)
 
 
 def enable_subreaper() -> None:
-    """Make every orphan below this process its own child."""
+    """Make orphans below this process its own children."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -199,4 +199,4 @@ def read_process_stat(pid: int) -> tuple[bytes, int, int] | None:
 
 
 def _ignore_signal(_number: int, _frame: object) -> None:
-    """Only there so that the end of a child wakes a wait."""
+    """Exists so that the end of a child interrupts a wait."""

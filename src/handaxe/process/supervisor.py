@@ -1,7 +1,7 @@
-"""The supervisor: one per host process; forks wardens, and ends what a dead one leaves.
+"""The supervisor: one per host process; forks workers, and ends what a dead one leaves.
 
-It runs in a process of its own that loads next to nothing, so that it starts fast, its wardens
-stay small and forking them is cheap.
+It runs in its own small process, so that it starts fast, its workers are small and forking is
+cheap.
 """
 
 import gc
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 CONTROL_FD = 3
 APART = b"apart"
-"""Asks for a warden with a network of its own, where one can be had."""
+"""Requests a worker with its own network, if available."""
 FAREWELL_S = 8.0
-"""How long wardens may take to end what they have when the host is gone."""
+"""How long workers may take to end their processes when the host has ended."""
 LEAVING_S = 3.0
-"""How long a host may take to end after it closed the connection."""
+"""How long a host may take to exit after it released the supervisor."""
 
 
 class Supervisor:
-    """Forks wardens, and ends what a dead one leaves."""
+    """Forks workers, and ends what a dead one leaves."""
 
     def __init__(self, control: socket.socket, host: int | None) -> None:
         self._control = control
@@ -49,7 +49,7 @@ class Supervisor:
         self._is_apart_possible: bool | None = None
 
     def serve(self) -> None:
-        """Do what the host asks for, until it is gone."""
+        """Handle requests until the host ends."""
         while True:
             is_said = self._watch.wait()
             self._reap()
@@ -80,7 +80,7 @@ class Supervisor:
             os.close(talk)
             self._workers.add(pid)
             return
-        # Anything but zero makes the supervisor look for what was left.
+        # Any value except zero makes the supervisor look for leftovers.
         exit_code = 1
         try:
             self._control.close()
@@ -95,7 +95,7 @@ class Supervisor:
             os._exit(exit_code)
 
     def _end(self, pid: int) -> None:
-        """End one warden, dead or alive, and what it had."""
+        """End one worker, dead or alive, and its processes."""
         if pid in self._workers:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -104,7 +104,7 @@ class Supervisor:
         self._sweep()
 
     def _reap(self) -> bool:
-        """Take note of ended children; whether any is left."""
+        """Reap ended children; whether any is left."""
         is_clean = True
         while True:
             try:
@@ -121,7 +121,7 @@ class Supervisor:
         return True
 
     def _sweep(self) -> None:
-        """End every child except workers, with its descendants."""
+        """End every child that is not a worker, with its descendants."""
         give_up_at = time.monotonic() + GIVE_UP_S
         while (strays := list_descendants(self._workers)) and time.monotonic() < give_up_at:
             signal_groups(strays, signal.SIGKILL)
@@ -131,7 +131,7 @@ class Supervisor:
                     self._workers.discard(pid)
 
     def wait_for_workers(self) -> None:
-        """Wait for wardens, which end what they have; end what they do not."""
+        """Wait for workers, which end their processes; end what they leave."""
         ends_at = time.monotonic() + FAREWELL_S
         while self._reap() and time.monotonic() < ends_at:
             self._watch.wait_for_children(0.05)
@@ -143,7 +143,7 @@ class Supervisor:
 
 
 def main(host_pid: int, host_token: str) -> "NoReturn":
-    """Be the supervisor of the process with this number, which has just started this one."""
+    """Run the supervisor for the host process with this number."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         # `pkill python` in a command must not take down what owns the command.
         signal.signal(number, signal.SIG_IGN)
@@ -166,7 +166,7 @@ def main(host_pid: int, host_token: str) -> "NoReturn":
     if is_dead:
         _end_children_of_host(host_token)
     supervisor.wait_for_workers()
-    # It may have let go of us on its way out.
+    # The host may have released the supervisor on exit.
     if not is_dead and _has_ended(host, LEAVING_S):
         _end_children_of_host(host_token)
     os._exit(0)

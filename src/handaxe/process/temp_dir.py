@@ -1,6 +1,6 @@
-"""A directory for one piece of work: removed after it, or by a later process if this one is killed.
+"""A temporary directory: removed after use, or by a later process after a kill.
 
-Its user holds a lock on it, which ends with the process. A directory without a lock can be removed.
+Its user holds a lock, which ends with the process. An unlocked directory is unused.
 """
 
 import os
@@ -18,15 +18,15 @@ from handaxe.disk.errors import LockTimeout
 
 _KINDS = ("overlay", "preview", "probe", "sandbox")
 _NEW_S = 3600.0
-"""One this young may just not be held yet."""
+"""A directory younger than this may not be locked yet."""
 _swept: set[str] = set()
 
 
 class TempDirectory:
-    """A fresh directory, held until it is removed."""
+    """A new directory, locked until it is removed."""
 
     def __init__(self, kind: str, above: str | None = None) -> None:
-        """Make it in `above`, or where temporary files go."""
+        """Create it in `above`, or in the directory for temporary files."""
         above = above or tempfile.gettempdir()
         if above not in _swept:
             _swept.add(above)
@@ -36,7 +36,7 @@ class TempDirectory:
         locks.hold(self._held)
 
     def __enter__(self) -> Self:
-        """Use it for a while."""
+        """Use it for a block."""
         return self
 
     def __exit__(
@@ -49,13 +49,13 @@ class TempDirectory:
         self.remove()
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
+        """Remove it with its contents."""
         _remove_tree(self.path)
         os.close(self._held)
 
 
 def remove_stale_directories(above: str) -> int:
-    """Remove what killed processes of this user left there; how many there were."""
+    """Remove directories of killed processes of this user; returns the number."""
     removed = 0
     for kind in _KINDS:
         for place in Path(above).glob(f"handaxe-{kind}-*"):
@@ -78,7 +78,7 @@ def _remove_if_left(place: str) -> bool:
 
 
 def _remove_tree(place: str) -> None:
-    """Remove it; a layer's kernel leaves a directory that even its owner may not enter."""
+    """Remove a tree; the kernel's overlay directory has no permissions even for its owner."""
     for directory, names, _ in os.walk(place):
         for name in names:
             path = Path(directory, name)

@@ -1,8 +1,8 @@
-"""A warden runs commands one after the other and ends whatever they leave.
+"""A worker runs commands one after the other and ends their leftovers.
 
-It is the sub-reaper of whatever its command starts: a process that loses its parent becomes the
-warden's own child, however it was started. So "the warden has no child left" means exactly
-"nothing of this command lives", and finding that out costs one system call.
+It is the subreaper of its command: a process that loses its parent becomes the worker's child. So
+if the worker has no child left, no process of the command is left, and checking that costs one
+system call.
 """
 
 import marshal
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handaxe.process.write_trace import WriteTrace
 
 CWD_FD = 250
-"""Where the shell keeps, if it can, what it says at its end: in which directory it stands."""
+"""The descriptor on which the shell reports its final directory, if possible."""
 START_TEXT = f"""\
 HANDAXE_FD=${{BASH_ENV##*/}}
 unset BASH_ENV
@@ -43,32 +43,32 @@ unset HANDAXE_FD
 """
 """What the shell reads before the command, through `BASH_ENV=/dev/fd/N`.
 
-N - 1 is where it reports its directory. Programs that it starts must not get that descriptor. Bash
-copies the mark "close on exec" with a descriptor, and marks its copy of a redirected one. So the
-descriptor is taken from there. That copy has the first free number from 10 on.
+N - 1 is where it reports its directory. No program it starts may inherit that descriptor. Bash
+copies the close-on-exec flag with a descriptor, and sets it on the copy of a temporarily redirected
+one, so the descriptor is taken from there. That copy has the first free number from 10 on.
 """
 
 LINGER_S = 0.1
-"""How long what a shell left behind may take to end by itself."""
+"""How long leftovers of a shell may take to exit by themselves."""
 GRACE_S = 0.1
-"""How long a process may take to end after it was asked to."""
+"""How long a process may take to exit after SIGTERM."""
 GIVE_UP_S = 5.0
-"""After so long a process that cannot be ended is left to the supervisor."""
+"""After this time a process that cannot be ended is left to the supervisor."""
 
 _CHASE = 48
 
 
 class ShellWorker:
-    """Runs commands one after the other and ends whatever they leave."""
+    """Runs commands one after the other and ends their leftovers."""
 
     def __init__(
         self, talk: socket.socket, host: int | None, start: int, *, is_apart: bool = False
     ) -> None:
-        """`start` is what shells read first; `is_apart`: it has a network of its own to lend."""
+        """`start` is what shells read first; `is_apart`: it has its own network to lend."""
         self._talk = talk
         self._watch = ProcessPoller(talk, host)
         self._start = start
-        # Whatever is written here by whomever, nobody can be made to wait.
+        # No writer can block the reader here.
         self._cwd_from, self._cwd_to = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._shell = 0
         self._status: int | None = None
@@ -81,7 +81,7 @@ class ShellWorker:
             self._network = NetworkNamespace()
 
     def serve(self) -> bool:
-        """Run what the host asks for, until it is gone; whether nothing is left then."""
+        """Run the host's requests until the host ends; whether all processes are gone then."""
         self._say(("here", os.getpid()))
         while True:
             if not self._watch.wait():
@@ -90,7 +90,7 @@ class ShellWorker:
             if not message:
                 return not self._reap()
             if message == b"stop":
-                # Too late: what was meant has ended.
+                # Too late: the addressed command has ended.
                 continue
             try:
                 has_begun = self._begin(message, fds)
@@ -133,13 +133,13 @@ class ShellWorker:
             self._say(("failed", getattr(error, "errno", None), str(error)))
             return False
         finally:
-            # A directory that somebody stands in cannot be unmounted.
+            # A directory in use cannot be unmounted.
             os.chdir("/")
         self._say(("started", self._shell))
         return True
 
     def _wait_for_shell(self) -> bool:
-        """Wait for the shell's end, end the rest, and tell; False to take no further command."""
+        """Wait for the shell, end other processes, and report; False to accept no more commands."""
         is_wanted, is_stopped = True, False
         while self._status is None and not is_stopped:
             if self._watch.wait():
@@ -158,7 +158,7 @@ class ShellWorker:
             trace.close()
 
     def _clean_up(self, *, linger: bool) -> tuple[int, int]:
-        """End every process of the command; how many there were, and how many are stuck."""
+        """End all processes of the command; returns how many there were, and how many are stuck."""
         if not self._reap() or (linger and not self._wait_for_all(LINGER_S)):
             return 0, 0
         family = [process for process in list_descendants() if process[2] != b"Z"]
@@ -178,7 +178,7 @@ class ShellWorker:
         return survivors, 0
 
     def _wait_for_all(self, timeout_s: float) -> bool:
-        """Wait until no child is left, at most so long; whether one is."""
+        """Wait until no child is left, at most this long; whether one is left."""
         ends_at = time.monotonic() + timeout_s
         while self._reap():
             left_s = ends_at - time.monotonic()
@@ -188,7 +188,7 @@ class ShellWorker:
         return False
 
     def _kill_forking(self) -> None:
-        """End a process that hops from number to number faster than all can be listed."""
+        """End processes that fork faster than they can be listed."""
         me = os.getpid()
         for pid in range(self._last_ended + 1, self._last_ended + _CHASE):
             if (found := read_process_stat(pid)) is not None and found[1] == me:
@@ -196,7 +196,7 @@ class ShellWorker:
                     os.kill(pid, signal.SIGKILL)
 
     def _reap(self) -> bool:
-        """Take note of ended children; whether any is left."""
+        """Reap ended children; whether any is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

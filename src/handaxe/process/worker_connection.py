@@ -1,4 +1,4 @@
-"""The connection to one worker process: what it is to run, and what it says of that."""
+"""The connection to one worker process."""
 
 import marshal
 import os
@@ -15,7 +15,7 @@ _INLINE_BYTES = 1 << 16
 
 
 class WorkerConnection:
-    """The line to one warden."""
+    """The connection to one worker."""
 
     def __init__(self, talk: socket.socket, *, is_apart: bool) -> None:
         self._talk = talk
@@ -36,12 +36,12 @@ class WorkerConnection:
         lent: AssistedSpawn | None = None,
         trace: tuple[int, bool] | None = None,
     ) -> None:
-        """Have a program run; `inherited` says which descriptor it finds under which number.
+        """Run a program; `inherited` maps descriptor numbers to descriptors.
 
-        `start_fd`: a shell reads its first commands there. At its end it reports its directory
-        under the number below; 0 for other programs. `lent` is how a worker starts it that can
-        do a part of the confining. `trace` is where it reports the writes of the program, and
-        whether the program may lose the way to more rights for that.
+        `start_fd`: a shell reads its start text there and reports its final directory on the number
+        below; 0 for other programs. `lent`: the start by a worker that does part of the sandboxing.
+        `trace`: where writes are reported, and whether that may remove the ability to gain
+        privileges.
         """
         apart = None if lent is None else (lent.argv, lent.door, lent.port, lent.plan)
         traced = None if trace is None else (TRACED, TRACE_ENDED, trace[1])
@@ -62,19 +62,19 @@ class WorkerConnection:
             os.close(large)
 
     def stop(self) -> None:
-        """Have the program ended that runs now, with all it started."""
+        """Stop the running program with all its processes."""
         with suppress(OSError):
             self._talk.send(b"stop", socket.MSG_DONTWAIT)
         self.wake()
 
     def wake(self) -> None:
-        """Let the warden go on, should a command have stopped it."""
+        """Resume the worker, in case a command suspended it."""
         if self.worker_pid:
             with suppress(OSError):
                 os.kill(self.worker_pid, signal.SIGCONT)
 
     def hear(self) -> tuple[Any, ...] | None:
-        """What the warden says; None where it is gone. `BlockingIOError` if it is silent."""
+        """The next message; None if the worker is gone; raises `BlockingIOError` without one."""
         try:
             message = self._talk.recv(1 << 17, socket.MSG_DONTWAIT)
         except ConnectionError:

@@ -1,6 +1,6 @@
-"""The supervisor of this process, and a line to each of its wardens.
+"""The supervisor of this process, and connections to its workers.
 
-One per process, shared by all sessions: `WORKERS`. It is started with the first command.
+One per process, shared by all sessions: `WORKERS`. The first command starts it.
 """
 
 import atexit
@@ -21,7 +21,7 @@ from handaxe.process.supervisor import APART, CONTROL_FD
 from handaxe.process.worker_connection import WorkerConnection
 
 MAX_IDLE = 20
-"""How many idle workers of a kind are kept; others end after their command."""
+"""Maximum number of idle workers per kind; others are released after their command."""
 
 _TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.EBADF})
 _START_FD = 251
@@ -39,7 +39,7 @@ _KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
 
 
 class WorkerPool:
-    """Who can run commands for this process."""
+    """The workers of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,21 +49,21 @@ class WorkerPool:
         self.supervisor_pid = 0
         self._former: set[int] = set()
         self._max_files = 0
-        """How many files commands may have open, who inherit that from the supervisor."""
+        """The open file limit of commands, inherited from the supervisor."""
 
     def get_ready(self) -> None:
-        """Start the supervisor and an idle worker ahead of the first command."""
+        """Start the supervisor and one worker in advance."""
         with self._lock:
             idle = self._idle[False]
             if not idle:
-                # Whoever needs one is told why there is none.
+                # Callers that need a worker get the reason.
                 with suppress(OSError):
                     idle.append(self._open_connection(is_apart=False))
 
     def take(self, *, is_apart: bool = False) -> WorkerConnection:
-        """A line to a warden that is free; `OSError` where none can be had.
+        """A connection to a free worker; raises `OSError` if none is available.
 
-        `is_apart`: to one with a network of its own to lend, if this machine lets it have one.
+        `is_apart`: one with its own network to lend, if possible.
         """
         with self._lock:
             self._reap()
@@ -75,7 +75,7 @@ class WorkerPool:
             return self._open_connection(is_apart=is_apart)
 
     def give_back(self, line: WorkerConnection) -> None:
-        """Its command has ended and left nothing."""
+        """Return a worker whose command ended without leftovers."""
         with self._lock:
             idle = self._idle[line.is_apart]
             if len(idle) < MAX_IDLE:
@@ -84,18 +84,18 @@ class WorkerPool:
         line.close()
 
     def keep_watch(self) -> None:
-        """Make sure that the supervisor ends the children of this process if it is killed."""
+        """Ensure that children of this process are ended if it is killed."""
         if self._control is None and sys.platform == "linux" and sys.executable:
             with self._lock, suppress(OSError):
                 self._control = self._control or self._start_supervisor()
 
     def choose_start_fd(self) -> int:
-        """A number for what shells read first, so that it and the two below it are free there.
+        """A descriptor number for the start text, with the two numbers below it free.
 
-        Descriptors that a sandbox needs keep the numbers they have in this process.
+        Descriptors for a sandbox keep their numbers of this process.
         """
         free = 0
-        # Where no file can be opened, whoever goes on to start the command is told so.
+        # If no file can be opened, starting the command reports it.
         with suppress(OSError):
             free = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             os.close(free)
@@ -103,14 +103,14 @@ class WorkerPool:
         return min(wanted, get_max_open_files() - 1, (self._max_files or wanted + 1) - 1)
 
     def wake_worker(self, line: WorkerConnection) -> None:
-        """Let both go on that could be needed for news on this line."""
+        """Resume the worker and the supervisor that messages depend on."""
         line.wake()
         if self._control is not None:
             with suppress(OSError):
                 os.kill(self.supervisor_pid, signal.SIGCONT)
 
     def end(self, worker_pid: int) -> bool:
-        """End a warden that does not answer, and what it had; blocks. False if that failed."""
+        """Kill a worker that does not answer, and its processes; blocks. False if that failed."""
         with self._reply_lock:
             control = self._control
             if control is None:
@@ -127,12 +127,12 @@ class WorkerPool:
         return False
 
     def shut_down(self) -> None:
-        """Close everything; all running commands end."""
+        """Release all workers and end what still runs."""
         with self._lock:
             self._forget()
 
     def close_after_fork(self) -> None:
-        """In a child of this process: its copies must not keep the supervisor waiting."""
+        """In a forked child: close the copies, so that the supervisor does not wait for them."""
         self._lock = threading.Lock()
         self._reply_lock = threading.Lock()
         self._forget()
@@ -166,7 +166,7 @@ class WorkerPool:
         socket.send_fds(self._control, [kind], [theirs.fileno()])
 
     def _drop_supervisor(self, control: socket.socket) -> None:
-        """The supervisor was killed. Its workers continue by themselves."""
+        """The supervisor was killed; its workers continue."""
         control.close()
         if self._control is control:
             self._control = None
@@ -175,7 +175,7 @@ class WorkerPool:
                 os.waitpid(self.supervisor_pid, 0)
 
     def _reap(self) -> None:
-        """Collect released supervisors that have ended since."""
+        """Reap supervisors that were released and have ended."""
         if self._former:
             self._former = {pid for pid in self._former if not _has_ended(pid)}
 
@@ -213,13 +213,13 @@ class WorkerPool:
 
 
 def get_max_open_files() -> int:
-    """How many files this process may have open at once."""
+    """The open file limit of this process."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def explain_failed_start(error: int | None, reason: str) -> CannotStart:
-    """Why a command did not start, with what helps."""
+    """Why a command did not start, with a remedy."""
     if error not in _TOO_MANY_FILES:
         return CannotStart(reason)
     return CannotStart(

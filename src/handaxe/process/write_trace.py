@@ -1,10 +1,10 @@
-"""Which paths the processes of a command write: a trace of their system calls.
+"""Trace which paths the processes of a command write, by their system calls.
 
-A filter has the kernel stop every call that can change a file and ask this process first. Only the
-command and its descendants have the filter, so every call here is one of the command. Every path is
-recorded before its call continues.
+A filter makes the kernel stop every call that can change a file and ask this process first. The
+filter is inherited by all processes of the command, and by no others. Every path is recorded before
+its call continues.
 
-Runs in a worker that loads next to nothing: only what that has already is imported.
+Runs in a small worker, so it imports only loaded modules.
 """
 
 import _thread
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0, 317), "aarch64": (0xC00000B7, 1, 277)}
-"""What the kernel calls it, the column below, the number of `seccomp`."""
+"""The kernel's name, the column below, the number of `seccomp`."""
 _CWD, _OTHER_ABI = 0xFFFFFF9C, 0x40000000
 _NONE = -1
 
@@ -54,9 +54,9 @@ _CALLS: dict[str, tuple[tuple[int | None, int | None], tuple[tuple[int, int], ..
     "openat2": ((437, 437), ((0, 1),)),
 }
 _FLAGS_AT = {"open": 1, "openat": 2}
-"""For calls that may be read-only: which argument tells."""
+"""Of calls that may be read-only: the argument with the flags."""
 _FOLLOWING = frozenset({"truncate", "chmod", "fchmodat", "fchmodat2", "creat"})
-"""Calls that change what a link leads to."""
+"""Calls that change the target of a link."""
 _MOVING = frozenset({"rename", "renameat", "renameat2"})
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _UNNAMED = getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY
@@ -73,7 +73,7 @@ _ASKED = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _SHORT, _PATH_MAX = 256, 4096
 _MOVED_AT_MOST = 20_000
-"""So many names below a directory that is moved are written down."""
+"""Maximum number of recorded names below a moved directory."""
 _NO_FILES = (b"/dev/", b"/proc/", b"/sys/")
 _SHARED_MEMORY = b"/dev/shm/"
 
@@ -81,12 +81,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class WriteTrace:
-    """What one command writes, from its start to its end."""
+    """The writes of one command, from its start to its end."""
 
     def __init__(self, file: int, begins: bytes, ends: bytes, *, may_restrict: bool) -> None:
-        """Write to `file`, between these two entries, each path with a NUL behind it.
+        """Write NUL-terminated paths to `file`, between these two entries.
 
-        With `may_restrict` the command may lose the way to more rights (`sudo`), if need be.
+        With `may_restrict` the command may lose the ability to gain privileges (`sudo`).
         """
         self._file = file
         self._begins, self._ends = begins, ends
@@ -100,7 +100,7 @@ class WriteTrace:
         self._is_broken_off = False
 
     def spawn(self, start: "Callable[[], int]") -> int:
-        """Start a program by `start` so that it is traced, or just so where that cannot be."""
+        """Start a program with `start`, traced if possible."""
         self._started.acquire()
         self._ended.acquire()
         try:
@@ -115,13 +115,13 @@ class WriteTrace:
         return self._outcome
 
     def close(self) -> None:
-        """Nothing of the command lives any more."""
+        """End the trace after the command."""
         os.close(self._stop_end)
         self._ended.acquire()
         os.close(self._stop)
 
     def _run(self, start: "Callable[[], int]") -> None:
-        """Start the program and handle its calls: its parent is a thread that has to stay alive."""
+        """Start the program in a thread that must stay alive, because it is its parent."""
         try:
             try:
                 self._listener = _install_filter(may_restrict=self._may_restrict)
@@ -137,7 +137,7 @@ class WriteTrace:
             self._end()
 
     def _end(self) -> None:
-        """Close everything, and wait until it is closed."""
+        """Close everything; called by the closing thread, which waits for it."""
         try:
             if self._listener >= 0:
                 self._write(self._ends)
@@ -147,16 +147,16 @@ class WriteTrace:
             self._ended.release()
 
     def _write(self, entries: bytes) -> None:
-        """Write entries down; where there is no room the trace ends, as if nothing followed."""
+        """Write entries; on a full disk the trace ends as if nothing followed."""
         if self._is_broken_off:
             return
-        # Half an entry would make one with the next that names a path nobody wrote.
+        # Half an entry would merge with the next one into a wrong path.
         self._is_broken_off = True
         with suppress(OSError):
             self._is_broken_off = os.write(self._file, entries) < len(entries)
 
     def _serve(self) -> None:
-        """Answer until the command has ended; no call here may be one that asks."""
+        """Answer until the command ends; must make no traced call itself."""
         news = select.poll()
         news.register(self._stop, select.POLLIN)
         if self._listener >= 0:
@@ -182,7 +182,7 @@ class WriteTrace:
                 self._seen.update(new)
                 self._write(b"".join([path + b"\0" for path in new]))
         except Exception:  # noqa: BLE001, S110 - or every process that asks would wait for ever
-            # Nobody can tell what it was; it is nobody's then.
+            # The writer is unknown, so the change is attributed to no call.
             pass
         finally:
             # The process may be gone.
@@ -191,7 +191,7 @@ class WriteTrace:
 
 
 def _install_filter(*, may_restrict: bool) -> int:
-    """Have this thread and what it starts asked about; the listener, or -1 where that fails."""
+    """Trace this thread and its children; the listener, or -1 on failure."""
     name = os.uname().machine
     if name not in _ARCHITECTURES or not _can_continue(os.uname().release):
         return -1
@@ -218,7 +218,7 @@ def _install_filter(*, may_restrict: bool) -> int:
 
 
 def _can_continue(release: str) -> bool:
-    """Whether the kernel can continue a stopped call (since 5.5)."""
+    """Whether a stopped call can be continued, as in kernels since 5.5."""
     numbers = release.replace("-", ".").split(".")[:2]
     return all(map(str.isdigit, numbers)) and [int(number) for number in numbers] >= [5, 5]
 
@@ -283,7 +283,7 @@ def _is_file_place(path: bytes) -> bool:
 
 
 class _Memory:
-    """What a stopped process has in its memory."""
+    """The memory of a stopped process."""
 
     def __init__(self, pid: int) -> None:
         self._file = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -295,7 +295,7 @@ class _Memory:
         os.close(self._file)
 
     def text(self, address: int) -> bytes:
-        """The bytes there up to the first NUL."""
+        """The bytes up to the first NUL."""
         text, ended, _ = os.pread(self._file, _SHORT, address).partition(b"\0")
         if not ended:
             text, ended, _ = os.pread(self._file, _PATH_MAX, address).partition(b"\0")
@@ -304,12 +304,12 @@ class _Memory:
         return text
 
     def number(self, address: int) -> int:
-        """The number in eight bytes there."""
+        """The eight bytes as a number."""
         return int.from_bytes(os.pread(self._file, 8, address), "little")
 
 
 def _resolve(pid: int, directory: int, path: bytes, *, follows: bool) -> bytes:
-    """Where a path of a process leads, by links as they are now."""
+    """The target of a process's path, by current links."""
     if not path.startswith(b"/"):
         place = "cwd" if directory == _CWD else f"fd/{directory}"
         base = os.readlink(f"/proc/{pid}/{place}".encode())
@@ -342,7 +342,7 @@ def _resolve_directory(path: bytes) -> bytes:
 
 
 def _list_moved(source: bytes, target: bytes) -> list[bytes]:
-    """Every path below a directory, there and where it is about to be."""
+    """Every path below a directory, at its old and its new place."""
     try:
         if not stat.S_ISDIR(os.lstat(source).st_mode):
             return []

@@ -99,7 +99,7 @@ class _Chapter:
             # Who may change a file may read it.
             reads.append(self.index("Edit"))
         elif self.behaviour == "deny":
-            # A change shows what stood there, so what may not be read may not be changed.
+            # A change shows the previous content, so an unreadable file must not be changed either.
             writes.append(self.index("Read"))
         own_index = None
         if not any(name in TEXT_TOOLS or is_foreign(name) for name in names):

@@ -1,4 +1,4 @@
-"""The list of skills for the model: names and purposes, never the texts."""
+"""The list of skills for the model: names and purposes, without the texts."""
 
 import os
 import re
@@ -12,17 +12,17 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.text.framing import frame, quote_line
 
 BUDGET_VARIABLE = "SLASH_COMMAND_TOOL_CHAR_BUDGET"
-"""How the ecosystem says how long the list may be, in characters."""
+"""The ecosystem's variable for the maximum length of the list, in characters."""
 LISTING_CHARS = 8_000
 PURPOSE_CHARS = 1_536
 _CONTEXT_CHARS = 800_000
 
 
 class SkillAnnouncer:
-    """Announces skills to the model: most at the start, others later.
+    """Announces the available skills to a model: most at the start, others when relevant.
 
-    A skill for certain files, or of a part of the project, is announced after such a file was used.
-    It comes as a message, so that nothing changes that was sent before.
+    A skill for certain files, or of a part of the project, is announced when such a file was used.
+    It is sent as a message, so that earlier content stays unchanged.
     """
 
     def __init__(self, ports: Mapping[type[Any], Any], settings: Settings) -> None:
@@ -33,7 +33,7 @@ class SkillAnnouncer:
         self._seen = 0
 
     def first(self) -> str:
-        """A section of the system prompt; empty if there is nothing to run."""
+        """A section of the system prompt; empty without skills."""
         self._seen = self._touched()
         listed = self._listed()
         self._told = {skill.name for skill in listed}
@@ -41,7 +41,7 @@ class SkillAnnouncer:
         return format_skill_list(listed, *self._limits())
 
     def __call__(self) -> tuple[str, ...]:
-        """What there is to tell since more files were touched; mostly nothing."""
+        """New skills since more files were used; mostly empty."""
         seen = self._touched()
         if seen == self._seen:
             return ()
@@ -52,7 +52,7 @@ class SkillAnnouncer:
         return self._news(new)
 
     def reminders(self) -> tuple[str, ...]:
-        """Announce the later skills again in a shortened conversation."""
+        """Later announcements again, for a shortened conversation."""
         return self._news(list(self._later.values()))
 
     def _touched(self) -> int:
@@ -65,7 +65,7 @@ class SkillAnnouncer:
 
     def _news(self, skills: Sequence[SkillInfo]) -> tuple[str, ...]:
         told = format_skill_list(skills, *self._limits())
-        return (f"More skills are there now.\n\n{told}",) if told else ()
+        return (f"More skills are now available.\n\n{told}",) if told else ()
 
     def _limits(self) -> tuple[int, int]:
         settings = self._settings
@@ -77,9 +77,9 @@ class SkillAnnouncer:
 def format_skill_list(
     skills: Sequence[SkillInfo], chars: int = LISTING_CHARS, purpose_chars: int = PURPOSE_CHARS
 ) -> str:
-    """The skills a model may run, one line each; empty if there is nothing to run.
+    """The available skills, one line each; empty if there are none.
 
-    Where the purposes together are too long all are cut alike, so that every name stays.
+    If the purposes are too long in total, all are cut equally, so that every name stays.
     """
     wanted = _filter_listed(skills)
     if not wanted:
@@ -102,7 +102,7 @@ def _format_skill_line(skill: SkillInfo, room: int) -> str:
 
 
 def format_skill_texts(skills: Skills, names: Sequence[str]) -> str:
-    """The texts of skills that an agent has from the start; those only people run stay out."""
+    """The texts of an agent's initial skills, without those that only users may run."""
     known = {skill.name: skill for skill in skills.all() if skill.for_model}
     sections: list[str] = []
     for name in names:
@@ -161,14 +161,14 @@ def fill_placeholders(
 
 
 def find_commands(body: str) -> list[str]:
-    """The shell commands whose output is part of the text, in order, each once."""
+    """The shell commands whose output is inserted in the text, in order, each once."""
     found = [(match.start(), match[1].strip()) for match in _INLINE_COMMAND.finditer(body)]
     found += [(match.start(), match[1].strip()) for match in _BLOCK_COMMAND.finditer(body)]
     return list(dict.fromkeys(command for _, command in sorted(found) if command))
 
 
 def insert_outputs(body: str, outputs: Mapping[str, str]) -> str:
-    """The text with every command replaced by what it said."""
+    """The text with every command replaced by its output."""
 
     def said(match: re.Match[str]) -> str:
         return outputs.get(match[1].strip(), match[0])

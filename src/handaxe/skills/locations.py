@@ -1,7 +1,6 @@
-"""The places where people keep skills and commands, and in which order they count.
+"""The directories of skills and commands, and their precedence.
 
-Skills of a part of a project, below the directory one works in, count since a file there was
-touched; then they stay.
+Skills in a subdirectory of a project apply after a file there was used; then they stay.
 """
 
 import os
@@ -24,44 +23,45 @@ def _get_none() -> tuple[str, ...]:
 
 
 class SkillLocations(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look, the place that counts most first."""
+    """Where to search, in order of precedence."""
 
     managed: tuple[str, ...] = ()
-    """Directories of an organisation; a folder such as `.claude` lies in them."""
+    """Directories of an organisation, which contain a folder such as `.claude`."""
     users: tuple[str, ...] = ()
-    """The user's own folders: `skills` lies right in them."""
+    """The user's folders, which contain `skills` directly."""
     directories: Callable[[], Sequence[str]] = _get_none
-    """Where one works; those above count too, up to the top of the repository."""
+    """The working directories; those above apply too, up to the top of the repository."""
     added: Callable[[], Sequence[str]] = _get_none
-    """Directories that were added by hand."""
+    """Directories that the user added."""
     root: str = ""
     touched: Callable[[], Sequence[str]] = _get_none
-    """The files that were read or changed; parts of the project below `root` count by them."""
+    """The used files; they activate parts of the project below `root`."""
     commands: bool = True
     trusted_as: str = ""
-    """The folder whose trust counts below `root`, if that is another one: a checkout of the same
-    project is recognised by its files."""
+    """The folder whose trust applies below `root`, if another: a worktree shares the trust of its
+    project.
+    """
 
 
 class SkillFile(msgspec.Struct, frozen=True):
-    """A file that may hold a skill."""
+    """A file that may contain a skill."""
 
     path: Path
     name: str
     base: str
-    """The directory that its patterns start at."""
+    """The base directory of its patterns."""
     part: str = ""
-    """The part of the project it belongs to, by its path from the root."""
+    """The part of the project it belongs to, relative to the root."""
     is_command: bool = False
     owner: Owner = "project"
     root: str = ""
     """The folder that it belongs to."""
     trusted_as: str = ""
-    """The folder whose trust counts for it."""
+    """The folder whose trust applies to it."""
 
     @property
     def leads_astray(self) -> bool:
-        """Whether a project's link leads to a file that is not the project's."""
+        """Whether a project's link leads to a file outside the project."""
         if self.owner != "project":
             return False
         real = os.path.realpath(self.path)
@@ -89,7 +89,7 @@ class _Folder(msgspec.Struct, frozen=True):
 
 
 class SkillFiles:
-    """Finds the files; parts of a project that counted once go on counting."""
+    """Finds the files; active parts of a project stay active."""
 
     def __init__(self, places: SkillLocations) -> None:
         self._places = places
@@ -97,7 +97,7 @@ class SkillFiles:
         self._parts: dict[str, None] = {}
 
     def all(self) -> Iterator[SkillFile]:
-        """Every file, skills before commands, what counts more before what counts less."""
+        """Every file, skills before commands, by precedence."""
         folders = self._list_folders()
         seen: set[str] = set()
         known: set[str] = set()
@@ -116,7 +116,7 @@ class SkillFiles:
                     yield place.to_file(path, path.stem, is_command=True)
 
     def _list_folders(self) -> dict[Path, _Folder]:
-        """Folders that always count, each with whose it is."""
+        """The permanent folders, each with its owner."""
         places = self._places
         own = _Folder(places.root, "own")
         folders: dict[Path, _Folder] = {}
@@ -145,7 +145,7 @@ class SkillFiles:
                     yield part, found
 
     def _follow(self) -> None:
-        """Note the parts of the project in which files were touched since the last time."""
+        """Activate the parts of the project in which files were used since the last call."""
         root = self._places.root.rstrip("/")
         for path in self._places.touched() if root else ():
             above: list[str] = []
@@ -158,7 +158,7 @@ class SkillFiles:
 
 
 def _find_skills(folder: Path, place: _Folder, seen: set[str]) -> Iterator[SkillFile]:
-    """The skills of one folder; one that several places lead to counts in the first."""
+    """The skills of one folder; one with several paths counts at the first."""
     for directory in _list_children(folder / "skills"):
         real = os.path.realpath(directory / SKILL_FILE)
         is_free = directory.name.casefold() != RESERVED and real not in seen

@@ -1,4 +1,4 @@
-"""Skills and commands as they are written in files: heads, texts, and what settings say of them."""
+"""Skills and commands in files: frontmatter, texts, and overrides by settings."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -29,11 +29,11 @@ Stamp = tuple[int, int]
 class _Version(msgspec.Struct, frozen=True):
     stamp: Stamp
     text: str | None
-    """None: it could not be read; the next use tries again."""
+    """None: it could not be read, and is tried again on demand."""
 
 
 class SkillVersions:
-    """The versions that count for all who read skills in a session."""
+    """The active versions of skill files in a session."""
 
     def __init__(self) -> None:
         self._since_ns: int | None = None
@@ -42,22 +42,22 @@ class SkillVersions:
         self._pending: dict[str, Stamp | None] = {}
 
     def counts(self, path: Path) -> bool:
-        """Whether a file counts at all: one that has just come waits."""
+        """Whether a file is active; a new one is not yet."""
         return self._since_ns is None or str(path) in self._settled
 
     def stamp(self, path: Path) -> Stamp:
-        """What a version is known by."""
+        """The identity of a version."""
         version = self._settled.get(str(path))
         return _read_stamp(path) if version is None else version.stamp
 
     def text(self, path: Path) -> str:
-        """The text that counts; `OSError` or `ValueError` if it cannot be read."""
+        """The active text; `OSError` or `ValueError` if it cannot be read."""
         version = self._settled.get(str(path))
         held = None if version is None else version.text
         return read_text(path) if held is None else held
 
     def news(self, files: Iterable[Path]) -> tuple[str, ...]:
-        """The files that came, changed or went since the last look; the first look finds none."""
+        """The files that were added, changed or removed since the last check; none at first."""
         is_first = self._since_ns is None
         if is_first:
             self._since_ns = time.time_ns()
@@ -68,7 +68,7 @@ class SkillVersions:
         return tuple(self._pending)
 
     def settle(self, refused: Collection[str]) -> None:
-        """Use the changed skills from now on, except refused ones; deleted skills are removed."""
+        """Activate the changes, except refused ones; removed files become inactive."""
         for name, stamp in self._pending.items():
             if stamp is None:
                 self._settled.pop(name, None)
@@ -134,9 +134,9 @@ class DiskSkills(Skills):
         override_of: Callable[[str], str] = lambda _: "on",
         versions: SkillVersions | None = None,
     ) -> None:
-        """`override_of` says of a skill by name who may see it, whatever its file says.
+        """`override_of` returns by name who may see a skill, whatever its file says.
 
-        `versions` are shared by all who read skills in a session.
+        `versions` are shared by all users of skills in a session.
         """
         self._versions = versions or SkillVersions()
         self._touched = places.touched
@@ -146,7 +146,7 @@ class DiskSkills(Skills):
         self._awake: set[str] = set()
 
     def all(self) -> tuple[SkillInfo, ...]:
-        """Every skill by name; of two with one name the more general place wins."""
+        """Every skill by name; the more general location wins."""
         found: dict[str, SkillInfo] = {}
         variants: dict[str, list[str]] = {}
         for file in self._files.all():
@@ -165,7 +165,7 @@ class DiskSkills(Skills):
         return tuple(skill for skill in shown if skill is not None)
 
     def body(self, skill: SkillInfo) -> str:
-        """The whole text of a skill, without its head."""
+        """The complete text of a skill without its frontmatter."""
         try:
             return split_frontmatter(self._versions.text(Path(skill.path)))[1]
         except (OSError, ValueError) as error:
@@ -177,15 +177,15 @@ class DiskSkills(Skills):
         return tuple(found.problem for found in read if found.problem)
 
     def news(self) -> tuple[str, ...]:
-        """Files that came, changed or went since the last look, and do not count yet."""
+        """Files that were added, changed or removed since the last check and are not active yet."""
         return self._versions.news(file.path for file in self._files.all())
 
     def settle(self, refused: Collection[str]) -> None:
-        """Let the news count, but for files whose change was refused."""
+        """Activate the changes, except for files whose change was refused."""
         self._versions.settle(refused)
 
     def _now(self, skill: SkillInfo, file: SkillFile, patterns: Sequence[GlobPattern]) -> SkillInfo:
-        """The skill under the name it has here, and whether it is time for it."""
+        """The skill under its current name, and whether it is active."""
         if patterns and skill.path not in self._awake:
             base = file.base.rstrip("/") + "/"
             near = (path[len(base) :] for path in self._touched() if path.startswith(base))
@@ -197,7 +197,7 @@ class DiskSkills(Skills):
     def _read_info(self, file: SkillFile) -> _Read:
         path = file.path
         if file.leads_astray:
-            return _Read((0, 0), None, f"{path} leads out of the project, so it is not read.")
+            return _Read((0, 0), None, f"{path} leads out of the project, so it is ignored.")
         try:
             stamp = self._versions.stamp(path)
             known = self._read.get(str(path))
@@ -212,7 +212,7 @@ class DiskSkills(Skills):
                 known = _Read(stamp, skill, patterns=patterns)
         except (OSError, ValueError) as error:
             problem = error if isinstance(error, BadFrontmatter) else str(error)
-            known = _Read((0, 0), None, f"{path} is not a skill: {problem}")
+            known = _Read((0, 0), None, f"{path} is not a valid skill: {problem}")
         self._read[str(path)] = known
         return known
 
@@ -255,7 +255,7 @@ def _build_powers(
 
 
 def _apply_override(skill: SkillInfo, override: str) -> SkillInfo | None:
-    """The skill as settings want it seen."""
+    """The skill with the override of the settings."""
     match override:
         case "off":
             return None

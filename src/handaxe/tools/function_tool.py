@@ -277,7 +277,7 @@ def _build_args_type(
         forbid_unknown_fields=True,
     )
     _check_types(args_type, function)
-    # What is no field for msgspec, such as a `ClassVar`, would never get a value.
+    # A parameter that is not a msgspec field, such as a `ClassVar`, would never get a value.
     for name, *_ in fields:
         if name not in args_type.__struct_fields__:
             raise TypeError(

@@ -103,7 +103,7 @@ class LazyTreeTracker:
 
     def resolve(self, extent: Extent | None) -> WriteTargets:
         """The paths that a command can write, inside and outside the roots."""
-        # What is known of programs and their options is known of those of this system.
+        # The tables of programs and their options describe Linux.
         if extent is None or sys.platform != "linux":
             return WriteTargets(doubt="its writes are unknown")
         is_tracked = self.tracker is not None and self.tracker.has_begun
@@ -230,7 +230,7 @@ class DiskCheckpoints(Checkpoints):
                 self._tree.track(call_id, tool, paths)
 
         with convert_disk_errors():
-            # Small contents stand in the record, and whoever waits syncs it in a thread.
+            # Small contents are in the record, and the waiting caller syncs it in a thread.
             is_short = tool in self._waiting and self._journal.is_begun and len(paths) <= _MANY
             if is_short and not self._tree.is_comparing and not any(map(_is_large, paths)):
                 record()
@@ -281,7 +281,7 @@ class DiskCheckpoints(Checkpoints):
             else:
                 notes += self._finish(before)
         except (OSError, DiskFault) as error:
-            # The change itself is made and undoable: whoever reads the journal looks again.
+            # The change is made and undoable: readers of the journal check again.
             _log.warning("the result of %s could not be recorded: %s", call_id, error)
         finally:
             self._let_go(call_id)

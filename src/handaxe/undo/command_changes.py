@@ -129,7 +129,7 @@ class TreeTracker:
         with self._mutex:
             call = self._calls.pop(call_id)
             try:
-                # What others did meanwhile was given to it, as nobody knew better.
+                # Changes of others meanwhile were attributed to it, for lack of better evidence.
                 self._give([change for pieces in call.changes.values() for change in pieces])
                 now = time.time()
                 self._journal.append(
@@ -260,7 +260,7 @@ class TreeTracker:
     def write_again(self) -> None:
         """Record the results of calls for which that failed earlier."""
         if all(call.is_written for call in tuple(self._calls.values())):
-            # Nearly always, and whoever asks must not wait for a command that begins.
+            # Usually true, and callers must not wait for a starting command.
             return
         with self._mutex, contextlib.suppress(OSError, DiskFault, UntrustedRecord):
             self._write_again()

@@ -66,7 +66,7 @@ class ContentStore:
             make_durable_directory(self._pins)
             os.link(path, pin, follow_symlinks=False)
         except OSError:
-            # Another file system, or a file of somebody else: then it has to be a copy.
+            # Another file system, or another user's file: it must be a copy.
             return ""
         if os.lstat(pin).st_ino != info.st_ino:
             pin.unlink()
@@ -129,7 +129,7 @@ class ContentStore:
         try:
             yield memoryview(mapped)
         finally:
-            # Somebody may still hold a part of it; then it goes with the last holder.
+            # If a reader still holds a part of it, the last reader closes it.
             with contextlib.suppress(BufferError):
                 mapped.close()
 

@@ -143,7 +143,7 @@ class JournalHistory(ChangeHistory):
                 pending.sort(key=lambda item: item.is_rejoining)
                 if not wanted.force:
                     self._refuse_conflicts(pending)
-            # Whoever continues after a crash has to know what the paths were to become.
+            # Recovery after a crash must know the intended states.
             self._note(undid, durable=True)
             restored, lost, is_whole = apply_steps(
                 pending, journal=self._in_place, own_links=self._store.own_links

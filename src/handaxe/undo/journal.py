@@ -125,7 +125,7 @@ class UndoJournal(PooledFile):
         if durable:
             self._sync()
         else:
-            # Or the next sync, which somebody waits for, would have all of this to write as well.
+            # Otherwise the next sync, for which a caller waits, would write all of this too.
             self._log.begin_sync(offset)
 
     def promise(self, record: Record) -> None:
@@ -157,7 +157,7 @@ class UndoJournal(PooledFile):
         with self._coming_and_going:
             if self._running:
                 return False
-            # What somebody waits for is durable; the rest is on its way, and nobody waits here.
+            # Awaited records are durable; the rest is being written, and no caller waits for it.
             self._log.close()
             self._ended.close()
             self._let_go()
@@ -301,7 +301,7 @@ class UndoJournal(PooledFile):
 
     def _close_part(self) -> bool:
         try:
-            # Our own lock is shared; alone we may change which file is written to.
+            # This process holds a shared lock; only with an exclusive one may the file be replaced.
             locks.hold(self._lock_fd, wait_s=0)
         except locks.LockTimeout:
             return False

@@ -164,7 +164,7 @@ def plan_steps(targets: Sequence[CallEntry], wanted: UndoRequest) -> list[UndoSt
             steps[place] = step
         else:
             if entry is step.last_entry and found.is_same(step.target):
-                # What it did before was put back while it went on.
+                # Its earlier changes were undone while it was still running.
                 step.broken = None
             elif not found.is_same(step.expected):
                 step.broken = step.broken or (entry, step.expected, found)
@@ -217,7 +217,7 @@ def _change_other_names(steps: Iterable[UndoStep], entry: CallEntry, left: PathS
 def _join_names(step: UndoStep, found: PathState, written: Mapping[_Inode, _WrittenFile]) -> None:
     """Connect the steps of two names of one file."""
     first = written.get(_get_inode(found))
-    # A call that wrote it again may tell of the other name first.
+    # A later call that wrote it again may record the other name first.
     if (
         first is not None
         and first.found.born_ns
@@ -250,7 +250,7 @@ def _add_other_names(
         if _get_inode(step.target) == _get_inode(step.expected)
     }
     for inode, first in written.items():
-        # One that had a single name then got the others from somebody since.
+        # A file with a single name then got its other names later.
         if inode in whole or not first.found.born_ns:
             continue
         left, last_entry = first.lefts[-1]
@@ -356,7 +356,7 @@ def _is_same_file(step: UndoStep, now: PathState, own_links: OwnLinks) -> bool:
         if born is None:
             return now.is_same_inode(step.expected)
         if not step.target.born_ns:
-            # It had one name then: who gave it another has what is there now.
+            # It had one name then; the process that linked it accepts the current content.
             return not has_other_names(step.place, own_links)
     except OSError:
         return False
@@ -409,7 +409,7 @@ def find_undo_progress(
 
 def _find_steps(entry: CallEntry, entries: Sequence[CallEntry]) -> list[UndoStep]:
     undone = {other.call_id: other for other in entries if other.call_id in entry.undoes}
-    # What it meant to touch is recorded, whoever's changes these are.
+    # Its intended paths are recorded, including changes by others.
     every = plan_steps(list(undone.values()), UndoRequest(force=True))
     steps = [step for step in every if step.place in entry.before]
     for step in steps:
@@ -418,7 +418,7 @@ def _find_steps(entry: CallEntry, entries: Sequence[CallEntry]) -> list[UndoStep
 
 
 def _is_own(state: PathState, steps: Mapping[str, UndoStep]) -> bool:
-    # Without its record nobody knows what was to be put at a path.
+    # Without its record, the intended state of a path is unknown.
     step = steps.get(state.place)
     return step is None or state.is_same(step.target) or step.is_halfway(state)
 

@@ -129,7 +129,7 @@ def prune(
     oldest = began - retention_days * DAY_S
     room = _Room(calls, parts, contents)
     trees = measure_snapshots(home)
-    # Trees can be kept anew, what calls replaced cannot: so they go first.
+    # Trees can be saved again, replaced contents cannot, so trees are deleted first.
     gone = prune_snapshots(
         home, oldest=oldest, excess_bytes=room.total + trees - max_bytes, dry_run=dry_run
     )
@@ -164,11 +164,11 @@ def prune_if_full(
 ) -> PruneResult | None:
     """Prune if the budget is exceeded; the call `spared` stays."""
     try:
-        # No age: that is looked at once a day.
+        # No age limit here: that is checked once a day.
         if _is_worth_it(home, max_bytes, oldest=0):
             return prune(home, max_bytes=max_bytes, retention_days=retention_days, spared=spared)
     except (OSError, DiskFault, UntrustedRecord):
-        # Housekeeping never stops anybody; the next time tries again.
+        # Pruning never stops a session; it is tried again next time.
         pass
     return None
 
@@ -185,7 +185,7 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> PruneRes
             return None
         return prune(home, max_bytes=max_bytes, retention_days=retention_days)
     except (OSError, DiskFault, UntrustedRecord):
-        # Housekeeping never stops anybody; the next day tries again.
+        # Pruning never stops a session; it is tried again the next day.
         return None
 
 
@@ -233,7 +233,7 @@ def _list_calls(home: Path, parts: dict[Path, int]) -> Iterator[_Call]:
         entries = _read_entries(session, store)
         used_at: dict[Path, float] = {}
         for path in list_journal_files(session):
-            # Somebody else may prune as well.
+            # Another process may prune at the same time.
             with contextlib.suppress(FileNotFoundError):
                 info = path.stat()
                 parts[path], used_at[path] = info.st_size, info.st_mtime

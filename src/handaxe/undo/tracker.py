@@ -96,7 +96,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         # What was recorded before can be put back, and that is on record, too.
         if self._is_on or tool == "Undo":
             if self._pruning.locked():
-                # The journal is held meanwhile, and to wait for that would stop everybody.
+                # The journal is locked meanwhile, and waiting for that would block all callers.
                 async with self._pruning:
                     pass
             await self._checkpoints.before(call_id, tool, effects)

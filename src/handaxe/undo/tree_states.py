@@ -54,7 +54,7 @@ class TreeStates:
             with self._snapshot.contents.view(node) as content:
                 return self._bundle.put(_add_digest(state, node, content), content)
         except DiskFault:
-            # It was never kept, or what was kept is gone: undo says so when it is wanted.
+            # It was never stored, or the stored content is missing: undo reports it on demand.
             return state
 
     def _left(self, path: str, node: Node | None, found: PathState, names: "_Names") -> PathState:
@@ -80,7 +80,7 @@ class TreeStates:
         """The names of hard-linked files, changed and unchanged ones."""
         linked = [(p, n) for p, n in nodes if n is not None and n.links > 1 and n.is_file]
         names = self._snapshot.find_shared_names(node for _, node in linked)
-        # What is known of a changed path at that time counts, not what is there at another.
+        # The known state at that time counts, not the current one.
         changed = {path for path, _ in nodes}
         for paths in names.values():
             paths.difference_update(changed)

@@ -94,7 +94,7 @@ async def test_imports_go_four_deep_and_in_circles_once(project: Path):
     texts, notes = await load(project)
     names = {path for path, _, _ in texts}
     assert names == {f"project/f{n}.md" for n in range(4)} | {"project/CLAUDE.md"}
-    assert notes == ["project/f3.md imports project/f4.md: more than 4 deep, left out."]
+    assert notes == ["project/f3.md imports project/f4.md: nested more than 4 deep, skipped."]
 
 
 async def test_a_project_cannot_import_what_lies_outside(project: Path):

@@ -102,7 +102,7 @@ async def test_without_anybody_to_ask_an_import_from_outside_is_left_out(importi
         model = Player(says("x"))
         events = [event async for event in Agent(model, session).run("Go.")]
     told = [event.sentence for event in events if isinstance(event, Told)]
-    assert any("outside the project. It was left out" in sentence for sentence in told)
+    assert any("outside the project: skipped" in sentence for sentence in told)
     system = "\n".join(model.requests[0].system)
     assert "Inside." in system
     assert "From outside." not in system

@@ -101,9 +101,10 @@ async def test_agents_are_nested_only_so_deep(session: Session):
     model = Player(calls(task("t1")), calls(task("t2")), says("a"), says("b"), says("c"))
     await Agent(model, session, agent_limits=SpawnLimits(max_depth=1)).ask("Go.")
     assert "Agent" not in tools_of(model.requests[1])
-    assert "There is no tool named 'Agent'" in get_result_text(last_result(model, 2))
-    assert "The type of this agent, or what started it, leaves it out." in get_result_text(
-        last_result(model, 2)
+    assert "There has an invalid tool named 'Agent'" in last_result(model, 2).content[0].text
+    assert (
+        "This agent's type, or the agent that started it, excludes the tool."
+        in last_result(model, 2).content[0].text
     )
 
 
@@ -759,6 +760,6 @@ async def test_an_agent_can_speak_to_the_sessions_own(session: Session):
     final = await Agent(model, session).ask("Go.")
     assert final.result == "I heard of the bug."
     heard = str([r for r in model.requests if "I found a bug." in str(r.messages)][-1].messages)
-    assert "No person said this. The agent scout (A task) says:" in heard
+    assert "This message is not from the user. The agent scout (A task) says:" in heard
     alone = await session.call("SendMessage", to="main", message="Hello?")
     assert alone.code == "agent.not_found"

@@ -711,14 +711,14 @@ REFUSED = [
     ("echo no room >&2; exit 1", "no room"),
     ("exit 3", "exit code 3"),
     ("exit 2", "exit code 2"),
-    ("true", "named no path"),
-    ("echo relative/path", "not a directory"),
+    ("true", "printed no path"),
+    ("echo relative/path", "no directory"),
     ("echo $PWD/../x", ". or .."),
     ("echo /no/such/directory", "not a directory"),
     ("pwd", "the project"),
     ("echo /", "the project"),
     ("echo '{'", "not JSON"),
-    ('echo \'{"hookSpecificOutput": {"worktreePath": 7}}\'', "named no path"),
+    ('echo \'{"hookSpecificOutput": {"worktreePath": 7}}\'', "printed no path"),
     ('echo \'{"decision": "block", "reason": "Not today."}\'', "Not today."),
 ]
 

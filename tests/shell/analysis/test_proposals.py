@@ -99,7 +99,7 @@ def test_a_prefix_has_three_different_examples_and_a_meaning_in_words(command):
     for proposal in decision(command).proposals:
         assert len(set(proposal.would_match)) == 3
         assert len(set(proposal.would_not_match)) == 3
-        assert proposal.meaning.startswith("any command that begins with ")
+        assert proposal.meaning.startswith("any command that starts with ")
 
 
 @pytest.mark.proves("PM-3")

@@ -91,8 +91,8 @@ def test_nothing_is_claimed_that_was_not_put_back(policy, tmp_path, monkeypatch)
         saved_states, "copy_content", lambda source, target: os.write(target, os.read(source, 4))
     )
     (told,) = guard.restore()
-    assert "could not be put back" in told
-    assert "as it was before" not in told
+    assert "could not be restored" in told
+    assert "was restored" not in told
 
 
 def test_what_changed_and_cannot_be_read_is_not_thought_the_same(policy, tmp_path):
@@ -103,7 +103,7 @@ def test_what_changed_and_cannot_be_read_is_not_thought_the_same(policy, tmp_pat
     config.write_text("evil")
     os.utime(config, (1, 1))
     (told,) = guard.restore()
-    assert "is as it was before" in told
+    assert "was restored" in told
     assert config.read_text() == "mine"
 
 

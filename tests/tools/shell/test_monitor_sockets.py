@@ -194,12 +194,12 @@ async def test_a_hundred_thousand_empty_parts_are_no_frames_of_their_own(free):
     ("frames", "words"),
     [
         (b"\x81\x04\xff\xfe\xfd\xfc", "a text frame is not valid UTF-8"),
-        (b"\x83\x00", "the server broke the protocol: code 1002"),
-        (b"\x80\x01x", "the server broke the protocol: code 1002"),
-        (b"\x89\x7e\x00\x7e" + b"p" * 126, "the server broke the protocol: code 1002"),
+        (b"\x83\x00", "the server violated the protocol: code 1002"),
+        (b"\x80\x01x", "the server violated the protocol: code 1002"),
+        (b"\x89\x7e\x00\x7e" + b"p" * 126, "the server violated the protocol: code 1002"),
         (b"\x81\x7f" + (1 << 62).to_bytes(8, "big"), "a frame is larger than 1 MiB"),
-        (b"", "the connection was lost without a word"),
-        (b"\x81\x05ha", "the connection was lost without a word"),
+        (b"", "the connection was lost"),
+        (b"\x81\x05ha", "the connection was lost"),
     ],
 )
 async def test_a_broken_server_ends_the_watch(free, frames, words):
@@ -220,7 +220,7 @@ async def test_a_reset_is_told(free):
 
     with answering(handler) as port:
         words = await last_words(free, port)
-    assert words == "[watch ended: the connection was lost without a word]"
+    assert words == "[watch ended: the connection was lost]"
 
 
 async def test_a_hundred_thousand_frames_do_not_flood_the_model(free):
@@ -284,7 +284,7 @@ def test_a_name_server_that_never_answers_is_given_up(tmp_path, monkeypatch):
         timeout=HANG_S,
         check=False,
     )
-    words = "[watch ended: the look-up of example.com gave no answer within 0.3 s]\n"
+    words = "[watch ended: the address of example.com was not found within 0.3 s]\n"
     assert (done.stdout, done.returncode) == (words, 1), done.stderr
 
 
@@ -349,8 +349,8 @@ async def test_a_server_that_agrees_letter_by_letter_is_given_up(free, monkeypat
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"SSH-2.0-OpenSSH_9.6\r\n", "the server does not speak the protocol of web sockets"),
-        (b"", "the server does not speak the protocol of web sockets"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "the server does not support web sockets"),
+        (b"", "the server does not support web sockets"),
         (b"HTTP/1.1 101 OK\r\n\r\n", "the server's answer is not a handshake: "),
     ],
 )
@@ -401,11 +401,11 @@ async def test_a_subprotocol_has_to_be_agreed_on(free):
     assert said[0] == "speaks v1.events"
     with serving(handler, select_subprotocol=lambda *_: None) as port:
         assert await last_words(free, port, ws=wanted) == (
-            "[watch ended: the server took none of the subprotocols v2.events, v1.events]"
+            "[watch ended: the server accepted none of the subprotocols v2.events, v1.events]"
         )
     with serving(handler, select_subprotocol=lambda *_: "other") as port:
         words = await last_words(free, port, ws=wanted)
-    assert words.startswith("[watch ended: the server chose an option that was not offered: ")
+    assert words.startswith("[watch ended: the server's answer does not match the request: ")
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl to make a certificate")
@@ -444,8 +444,8 @@ async def test_where_no_server_can_be_meant_nothing_connects(project, host):
     async with Session(project, permission_mode="bypassPermissions") as session:
         words = await last_words(session, 80, host=host)
     assert words == (
-        f"[watch ended: {host.strip('[]')} is a link-local, metadata or group address: "
-        "never listened to]"
+        f"[watch ended: {host.strip('[]')} is a link-local, metadata or group address, "
+        "which is never allowed]"
     )
 
 

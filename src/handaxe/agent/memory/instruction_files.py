@@ -1,8 +1,8 @@
-"""Files of instructions for an agent: CLAUDE.md, AGENTS.md and their like.
+"""Instruction files for an agent: CLAUDE.md, AGENTS.md and similar.
 
-Those from the user's own down to the working directory are always in sight, each with what it
-imports. Those further down, and rules for certain files, count once such a file was read. Files
-that are left out are reported with the reason; nothing is loaded twice.
+Files from the user's directories down to the working directory are always part of the context, with
+their imports. Files further down, and rules for certain files, apply after such a file was read.
+Notes report omitted files; no file is loaded twice.
 """
 
 import re
@@ -21,7 +21,7 @@ from handaxe.text.paths import is_inside, normalize
 MAX_DEPTH = 4
 MAX_FILE_BYTES = 4 << 20
 MAX_CHARS = 40_000
-"""So much of one file is shown; the rest can be read."""
+"""The maximum shown size of one file."""
 MAX_TOTAL_CHARS = 200_000
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -32,45 +32,45 @@ NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "CLAUDE.local.md")
 
 
 class InstructionPaths(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look."""
+    """Where to search."""
 
     directory: str
-    """Where the agent works; files are looked for from `/` down to here."""
+    """The agent's directory; files are searched from `/` down to it."""
     project: str
-    """Imports may reach below here without approval."""
+    """Imports below this directory need no approval."""
     home: str
     managed: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
-    """The user's own directories: `~/.claude`, `~/.handaxe`."""
+    """The user's directories: `~/.claude`, `~/.handaxe`."""
     scopes: tuple[str, ...] = ("project", "local")
-    """Which files of the project count: those it shares, those of one person."""
+    """Which files of the project apply: shared ones, personal ones."""
     added: tuple[str, ...] = ()
     """Further directories whose files count as the project's."""
     excludes: tuple[str, ...] = ()
-    """Files that do not count: paths, or patterns of them."""
+    """Excluded files: paths or patterns."""
 
 
 class LoadedInstructions(msgspec.Struct, frozen=True):
-    """The files that were found, and those that were left out."""
+    """The loaded files, and notes about omitted ones."""
 
     texts: tuple[MemoryText, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """A file that counts for certain files only."""
+    """A file that applies only to certain files."""
 
     path: str
     scope: str
     base: str
-    """What its patterns are relative to."""
+    """The base of its patterns."""
     patterns: tuple[GlobPattern, ...]
     text: str
     globs: tuple[str, ...] = ()
 
 
 Allows = Callable[[str, str], Awaitable[bool]]
-"""Whether a file, the second, may be imported by one of a project that it lies outside of."""
+"""Whether a project file may import a file outside the project."""
 
 
 async def _refuse(importer: str, path: str) -> bool:  # noqa: ARG001 - nobody is asked
@@ -78,7 +78,7 @@ async def _refuse(importer: str, path: str) -> bool:  # noqa: ARG001 - nobody is
 
 
 class InstructionFiles:
-    """The files of one place: those that always count, and later those near what was read."""
+    """The instruction files of one agent: permanent ones, and nested ones after reads."""
 
     def __init__(
         self, files: Files, places: InstructionPaths, allows_outside: Allows = _refuse
@@ -97,7 +97,7 @@ class InstructionFiles:
         self._chars = 0
 
     def copy(self, directory: str) -> "InstructionFiles":
-        """The same for another conversation in a directory, which heard only what always counts."""
+        """A copy for another conversation in a directory, with only the permanent files loaded."""
         other = InstructionFiles(self._files, self._places, self._allows_outside)
         other._loaded, other._visited = (
             set(self._loaded),
@@ -107,7 +107,7 @@ class InstructionFiles:
         return other
 
     async def load_nested(self, paths: Sequence[str]) -> LoadedInstructions:
-        """What counts because these files were read, and did not count before."""
+        """Files that apply because these files were read, and did not apply before."""
         self._texts, self._notes = [], []
         for path in paths:
             if not is_inside(path, self._places.project):
@@ -127,7 +127,7 @@ class InstructionFiles:
         return LoadedInstructions(tuple(self._texts), tuple(self._notes))
 
     async def again(self, paths: Sequence[str]) -> LoadedInstructions:
-        """The texts of files that counted in an earlier run; they are not loaded again."""
+        """The texts of files that applied in an earlier run; they do not count as new."""
         self._texts, self._notes = [], []
         for path in paths:
             rule = next((rule for rule in self._rules if rule.path == path), None)
@@ -139,7 +139,7 @@ class InstructionFiles:
         return LoadedInstructions(tuple(self._texts), tuple(self._notes))
 
     async def load(self) -> LoadedInstructions:
-        """All files that count for this directory, the most general first."""
+        """All permanent files for this directory, the most general first."""
         for directory in self._places.managed:
             await self._take(f"{directory}/CLAUDE.md", "managed")
         for directory in self._places.users:
@@ -176,7 +176,7 @@ class InstructionFiles:
             await self._add(path, scope, text, depth=0)
 
     async def _can_load(self, path: str, scope: str) -> bool:
-        """Whether a file lies where it is found; a project's link elsewhere is an import."""
+        """Whether a file may be loaded; a project's link to another place counts as an import."""
         real = await self._look(path)
         if real is None or scope in {"user", "managed"}:
             return real is not None
@@ -186,7 +186,7 @@ class InstructionFiles:
         if await self._allows_outside(path, real):
             return True
         self._notes.append(
-            f"{path} leads to {real}, which lies outside the project. It was left out because it "
+            f"{path} leads to {real}, which is outside the project: skipped, because it "
             "is not approved."
         )
         return False
@@ -194,7 +194,7 @@ class InstructionFiles:
     async def _add(
         self, path: str, scope: str, text: str, *, depth: int, importer: str = ""
     ) -> None:
-        """The imports of a file come before it, so that the file itself overrides them."""
+        """Imports of a file come before it, so that the file takes precedence."""
         text = _strip_comments(text)
         for wanted in _find_imports(text):
             await self._import(wanted, path, scope, depth=depth + 1)
@@ -202,7 +202,7 @@ class InstructionFiles:
         if not text:
             return
         if self._chars >= MAX_TOTAL_CHARS:
-            self._notes.append(f"{path} was left out: the instructions are too long together.")
+            self._notes.append(f"{path} was skipped: the instructions are too long in total.")
             return
         if len(text) > MAX_CHARS:
             self._notes.append(f"{path} is long: {MAX_CHARS:,} of {len(text):,} characters shown.")
@@ -221,12 +221,14 @@ class InstructionFiles:
         if info is None:
             return
         if depth > MAX_DEPTH:
-            self._notes.append(f"{importer} imports {path}: more than {MAX_DEPTH} deep, left out.")
+            self._notes.append(
+                f"{importer} imports {path}: nested more than {MAX_DEPTH} deep, skipped."
+            )
             return
         may = scope in {"user", "managed"} or is_inside(info, self._places.project)
         if not may and not await self._allows_outside(importer, info):
             self._notes.append(
-                f"{importer} imports {path}, which lies outside the project. It was left out "
+                f"{importer} imports {path}, which is outside the project: skipped, "
                 "because it is not approved."
             )
             return
@@ -244,7 +246,7 @@ class InstructionFiles:
             try:
                 head, body = split_frontmatter(text)
             except BadFrontmatter as error:
-                self._notes.append(f"{path}: {error}; its head was ignored.")
+                self._notes.append(f"{path}: {error}; its frontmatter was ignored.")
                 head, body = {}, text
             patterns = self._patterns(path, head.get("paths"))
             if patterns is None:
@@ -254,7 +256,7 @@ class InstructionFiles:
                 self._rules.append(_Rule(path, scope, base, patterns, body, globs))
 
     def _patterns(self, path: str, given: object) -> tuple[GlobPattern, ...] | None:
-        """For which files a rule counts; None: for all."""
+        """The files to which a rule applies; None: all."""
         listed = parse_word_list(given)
         found: list[GlobPattern] = []
         for text in listed:
@@ -295,11 +297,11 @@ class InstructionFiles:
                 return None
             self._loaded.add(info.path)
             if info.size_bytes > MAX_FILE_BYTES:
-                self._notes.append(f"{path} was left out: it has {info.size_bytes:,} bytes.")
+                self._notes.append(f"{path} was skipped: it has {info.size_bytes:,} bytes.")
                 return None
             return await self._files.read(path)
         except ToolFault as fault:
-            self._notes.append(f"{path} was left out: {fault.sentence}")
+            self._notes.append(f"{path} was skipped: {fault.sentence}")
             return None
 
 

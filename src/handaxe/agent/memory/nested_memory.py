@@ -1,6 +1,6 @@
-"""Instructions that count since a file was read: told once, told again after a summary.
+"""Instructions that apply after a file was read: sent once, and again after a summary.
 
-They come as messages, so that nothing changes that was sent before.
+They are sent as messages, so that earlier messages do not change.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from handaxe.session.read_ledger import ReadLedger
 
 
 class NestedMemory:
-    """Instruction files near the files that a conversation has read."""
+    """The nested instructions of one conversation."""
 
     def __init__(
         self,
@@ -23,9 +23,9 @@ class NestedMemory:
         heard: Sequence[str] = (),
         loaded: Callable[[MemoryText, str], None] = lambda _, __: None,
     ) -> None:
-        """`heard` are the files that counted in an earlier run of the session.
+        """`heard` are the files that applied in an earlier run of the session.
 
-        `loaded` is called with every file that counts from now on, and why.
+        `loaded` is called for every newly applied file, with the reason.
         """
         self._loaded = loaded
         self._ledger = ledger
@@ -36,13 +36,13 @@ class NestedMemory:
         self._files: InstructionFiles | None = None
 
     async def follow(self, files: InstructionFiles) -> None:
-        """Look for instructions from now on, beside those that always count."""
+        """Use these instruction files from now on."""
         self._files = files
         if self._heard_before:
             self._take((await files.again(self._heard_before)).texts)
 
     async def news(self) -> list[str]:
-        """What there is to tell since more files were read; mostly nothing."""
+        """New instructions since more files were read; mostly empty."""
         files = self._files
         if files is None:
             return []
@@ -61,7 +61,7 @@ class NestedMemory:
         )
 
     def reminders(self) -> list[str]:
-        """All of it again, for a conversation that was made shorter."""
+        """All of them again, for a shortened conversation."""
         for text in self._texts.values():
             self._loaded(text, "compact")
         return [_format_instructions(text.path, text.text) for text in self._texts.values()]
@@ -71,7 +71,7 @@ class NestedMemory:
 
 
 def notify_instructions_loaded(context: PipelineContext, text: MemoryText, reason: str) -> None:
-    """Let hooks know that a file of instructions counts."""
+    """Report to hooks that an instruction file applies."""
     about = {
         "globs": list(text.globs),
         "trigger_file_path": text.reader,
@@ -89,6 +89,6 @@ def notify_instructions_loaded(context: PipelineContext, text: MemoryText, reaso
 
 def _format_instructions(path: str, text: str) -> str:
     return (
-        f"Instructions from {path}, which count for files that you have read. They take "
+        f"Instructions from {path}, which apply to files that you have read. They take "
         f"precedence over more general ones:\n\n{text.strip()}"
     )

@@ -1,4 +1,4 @@
-"""What is remembered from one run to the next: files of a type of agent, or of a project."""
+"""Memory between runs: files of an agent type, or of a project."""
 
 import os
 import re
@@ -19,37 +19,38 @@ MAX_NAME_CHARS = 200
 
 
 class MemoryDirectory:
-    """A directory for notes of later runs, and its description for an agent."""
+    """A memory directory, and its section in the system prompt."""
 
     def __init__(self, path: str, *, inside: str | None = None, may_write: bool = True) -> None:
-        """A directory `inside` a project may not lead out of it by a link."""
+        """A path `inside` a project must not lead out of it by a link."""
         self.path = path
         self.may_write = may_write
         real = os.path.realpath(path)
         is_astray = inside is not None and not real.startswith(f"{os.path.realpath(inside)}/")
-        # A project's link may not lead what is free to write to some other place.
+        # A project's link must not redirect files that need no approval.
         self.places: tuple[str, ...] = () if is_astray else tuple({path, real})
 
     def open_in(self, workdir: Workdir) -> None:
-        """Let agents there read it, and write it if that is allowed, without asking."""
+        """Allow reading, and writing if permitted, without approval."""
         workdir.free_to_read = (*workdir.free_to_read, *self.places)
         if self.may_write:
             workdir.free_to_write = (*workdir.free_to_write, *self.places)
 
     def note(self) -> str:
-        """A section of the system prompt."""
+        """The section of the system prompt."""
         text = self._index()
         if not self.may_write:
-            told = "What was learned in earlier sessions; details are in files below"
+            told = "Notes from earlier sessions; details are in files below"
             return f"# Memory\n\n{told} {self.path}/.\n\n{self._frame_index(text)}" if text else ""
         head = (
-            f"# Your memory\n\nWhat you learn for later runs is kept below {self.path}/; you may "
-            f"read and change files there. {INDEX} is always in sight, its first {MAX_LINES} "
-            "lines: keep it short, and put details into files that it names. Write down what "
-            "will help next time, correct what turned out to be wrong."
+            f"# Your memory\n\nNotes for later runs are stored below {self.path}/; you "
+            f"may read and change files there. The first {MAX_LINES} lines of {INDEX} are "
+            "always part of your prompt: keep it short, and put details into files that "
+            "it names. Write down what will help next time, and correct what turned out "
+            "to be wrong."
         )
         if not text:
-            return f"{head}\n\n{INDEX} is empty so far."
+            return f"{head}\n\n{INDEX} is still empty."
         return f"{head}\n\n{self._frame_index(text)}"
 
     def _frame_index(self, text: str) -> str:
@@ -69,7 +70,7 @@ class MemoryDirectory:
 
 
 def get_agent_memory(kind: AgentDefinition, project: str) -> MemoryDirectory | None:
-    """The memory of a type of agent, if it has one."""
+    """The memory of an agent type, if it has one."""
     if kind.memory is None:
         return None
     if kind.memory == "user":
@@ -79,9 +80,9 @@ def get_agent_memory(kind: AgentDefinition, project: str) -> MemoryDirectory | N
 
 
 def get_project_memory(settings: Settings, project: str) -> MemoryDirectory | None:
-    """What sessions in a project remember, kept in the user's own directory.
+    """The memory of a project, in the user's own directory.
 
-    Unless the user switched it on, files of other agents are read and never written.
+    Unless it is turned on, memory of another ecosystem agent is only read.
     """
     wanted = settings.auto_memory_enabled
     path = settings.auto_memory_directory
@@ -94,7 +95,7 @@ def get_project_memory(settings: Settings, project: str) -> MemoryDirectory | No
 
 
 def _make_project_name(project: str) -> str:
-    """The name under which the ecosystem keeps what belongs to a project."""
+    """The name that the ecosystem uses for a project's data."""
     name = re.sub(r"[^A-Za-z0-9]", "-", unicodedata.normalize("NFC", os.path.realpath(project)))
     if len(name) <= MAX_NAME_CHARS:
         return name

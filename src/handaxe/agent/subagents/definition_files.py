@@ -1,6 +1,6 @@
-"""The types of agents that count for a project: the host's, files near to far, built-in ones.
+"""The agent types of a project: the host's, files from near to far, built-in ones.
 
-What a project's own file starts, and whose place it takes, counts as far as the gate grants it.
+What a project's file starts or replaces applies only as far as the trust gate allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from handaxe.git.discovery import find_top
 
 
 class AgentDefinitions:
-    """Read once; what is wrong with a file is said and stops nothing else."""
+    """The agent types, read once; a problem with a file is reported and affects no other."""
 
     def __init__(
         self,
@@ -33,11 +33,11 @@ class AgentDefinitions:
         configuration: Configuration | None = None,
         managed: Sequence[Path] = (),
     ) -> None:
-        """`directories` are searched in order; the first file of a name counts.
+        """`directories` are searched in order; the first file of a name applies.
 
-        `managed` are an organisation's, which count before everything else.
-        Files below the user's directories are the user's own; those of a project may not choose
-        a vendor, and start programs or take the place of others only with the user's word.
+        `managed` are an organisation's and take precedence. Files in the user's directories are the
+        user's. Those of a project may not choose a vendor, and need approval to start programs or
+        replace other types.
         """
         found: dict[str, AgentDefinition] = {}
         self.problems: list[str] = []
@@ -70,8 +70,8 @@ class AgentDefinitions:
         for kind in waiting:
             if found.setdefault(kind.name, kind).source not in {kind.source, "arguments"}:
                 self.problems.append(
-                    f"{kind.source}: until the project is trusted, it cannot take the place of "
-                    f"the agent {kind.name!r} that is there already."
+                    f"{kind.source}: until the project is trusted, it cannot replace the "
+                    f"existing agent {kind.name!r}."
                 )
         self._kinds = tuple(sorted(found.values(), key=lambda kind: kind.name))
 
@@ -96,11 +96,11 @@ class AgentDefinitions:
         return wish
 
     def _can_replace(self, wish: TrustRequest[AgentDefinition]) -> bool:
-        """Whether a file may override files that are farther away, and built-in definitions."""
+        """Whether a file may replace files farther away and built-in types."""
         return not wish.is_projects or (self._gate is not None and self._gate.allows(wish))
 
     def _drop_invalid(self, kind: AgentDefinition) -> AgentDefinition:
-        """The type without definitions that are wrong."""
+        """The type without invalid definitions."""
         if kind.hooks:
             from handaxe.hooks.config import find_bad_conditions, read_hooks
 
@@ -121,7 +121,7 @@ class AgentDefinitions:
 
 
 def get_inline_servers(kind: AgentDefinition) -> dict[str, Any]:
-    """The servers that a type defines itself, by name."""
+    """The servers that a type defines, by name."""
     return {
         name: definition
         for entry in kind.mcp_servers
@@ -131,7 +131,7 @@ def get_inline_servers(kind: AgentDefinition) -> dict[str, Any]:
 
 
 def find_agent_requests(root: str) -> list[TrustRequest[AgentDefinition]]:
-    """The agents of a project; each may at least want to take the place of another."""
+    """The agents of a project; each may at least request to replace another."""
     found: list[TrustRequest[AgentDefinition]] = []
     for path in (
         path for place in find_agent_directories(root, root, ()) for path in list_agent_files(place)
@@ -147,7 +147,7 @@ def find_agent_requests(root: str) -> list[TrustRequest[AgentDefinition]]:
 
 
 def find_agent_directories(directory: str, root: str, users: Sequence[str]) -> list[Path]:
-    """Where files of agents may lie: from the working directory up to the project, then the user's.
+    """The possible directories of agent files: from the working directory up, then the user's.
 
     Above the project's root the search continues to the root of its repository.
     """
@@ -162,5 +162,5 @@ def find_agent_directories(directory: str, root: str, users: Sequence[str]) -> l
 
 
 def list_agent_files(place: Path) -> list[Path]:
-    """The files of agents in a directory."""
+    """The agent files in a directory."""
     return sorted(place.rglob("*.md"))

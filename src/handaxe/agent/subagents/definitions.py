@@ -1,4 +1,4 @@
-"""Types of agents: the built-in ones, and those that people write as Markdown files."""
+"""Agent types: built-in ones, and Markdown files of users."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,12 +19,12 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 def validate_effort(given: str | None) -> str | None:
-    """How hard a model tries, if that is a word for it."""
+    """The reasoning effort, if the word is valid."""
     if given is None or given in EFFORTS:
         return given
     near = find_closest_name(given, EFFORTS)
     hint = f" Did you mean {near}?" if near else ""
-    raise SetupError(f"`effort` has to be one of {', '.join(EFFORTS)}, not {given!r}.{hint}")
+    raise SetupError(f"`effort` must be one of {', '.join(EFFORTS)}, not {given!r}.{hint}")
 
 
 COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
@@ -33,25 +33,25 @@ _NO_NAME = re.compile(r"^[-.]|[:/\\\x00-\x1f]")
 
 
 class BadAgentFile(ValueError):
-    """A file that describes no agent; the sentence says why."""
+    """A file that is not a valid agent; the sentence says why."""
 
 
 class _InvalidValue(Exception):
-    """A value that its key cannot have; what is wrong with it."""
+    """An invalid value for its key."""
 
 
 def list_builtin_definitions() -> tuple[AgentDefinition, ...]:
-    """The built-in types of agents."""
+    """The built-in types."""
     return (
         AgentDefinition(
             name=GENERAL,
-            description="Any task of several steps: looks for things, changes files, runs tests. "
-            "Has the tools of the agent that starts it.",
+            description="Any task with several steps: searches, changes files, runs tests. Has the "
+            "tools of its starter.",
             prompt=load_prompt("agent_general"),
         ),
         AgentDefinition(
             name="Explore",
-            description="Finds its way through a large code base and reports; changes nothing.",
+            description="Explores a large code base and reports; changes nothing.",
             prompt=load_prompt("agent_explore"),
             tools=_LOOKING,
             permission_mode="plan",
@@ -59,7 +59,7 @@ def list_builtin_definitions() -> tuple[AgentDefinition, ...]:
         ),
         AgentDefinition(
             name="Plan",
-            description="Works out how to do something and names the files; changes nothing.",
+            description="Plans how to do something and names the files; changes nothing.",
             prompt=load_prompt("agent_plan"),
             tools=_LOOKING,
             permission_mode="plan",
@@ -71,12 +71,12 @@ def list_builtin_definitions() -> tuple[AgentDefinition, ...]:
 def parse_agent_file(
     text: str, source: str, *, owner: Owner = "project", root: str = ""
 ) -> tuple[TrustRequest[AgentDefinition], tuple[str, ...]]:
-    """The type that a file describes, and what of it counts for nothing.
+    """The agent type of a file, and ignored parts of it.
 
-    What it starts, where it may write and whose place it takes is for the gate to grant.
+    What it starts, where it may write and what it replaces is for the trust gate to allow.
 
     Raises:
-        BadAgentFile: it describes none.
+        BadAgentFile: the file is not valid.
     """
     try:
         head, body = split_frontmatter(text)
@@ -102,7 +102,7 @@ def parse_agent_file(
 def parse_agent_definitions(
     given: Iterable[tuple[str, Any]],
 ) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
-    """Types as a host program gives them, and remarks: definitions, or the fields of a file."""
+    """Types from a host program, and remarks: definitions, or the fields of a file."""
     kinds: list[AgentDefinition] = []
     remarks: list[str] = []
     for name, value in given:
@@ -125,7 +125,7 @@ def _build_definition(
     name: str, head: dict[str, Any], prompt: str, source: str, *, where: str
 ) -> tuple[AgentDefinition, tuple[str, ...]]:
     if _NO_NAME.search(name):
-        raise BadAgentFile(f"{where}: {name!r} is not a name for an agent (no leading `-`, no `:`)")
+        raise BadAgentFile(f"{where}: {name!r} is not a valid agent name (no leading `-`, no `:`)")
     description = head.pop("description", None)
     if not isinstance(description, str) or not description.strip():
         raise BadAgentFile(f"{where}: `description` is missing")
@@ -133,8 +133,9 @@ def _build_definition(
     remarks: list[str] = []
     for key, value in head.items():
         if key not in _KEYS:
-            hint = format_suggestion(key, ("name", "description", *_KEYS))
-            remarks.append(f"{where}: {key!r} is not known.{hint}")
+            near = find_closest_name(key, ("name", "description", *_KEYS))
+            hint = f" Did you mean {near!r}?" if near else ""
+            remarks.append(f"{where}: unknown key {key!r}.{hint}")
         elif value is not None:
             field, read, limits = _KEYS[key]
             try:
@@ -143,7 +144,7 @@ def _build_definition(
                 # What keeps an agent within limits may not get lost; the rest may.
                 if limits:
                     raise BadAgentFile(f"{where}: `{key}` {error}") from None
-                remarks.append(f"{where}: `{key}` {error}; it counts for nothing.")
+                remarks.append(f"{where}: `{key}` {error}; it is ignored.")
     kind = AgentDefinition(
         name=name, description=description.strip(), prompt=prompt, source=source, **fields
     )
@@ -151,7 +152,7 @@ def _build_definition(
 
 
 def _parse_tools(value: object) -> tuple[str, ...]:
-    """A list of tools: written as a list, or with commas between them."""
+    """A list of tools, written as a list or separated by commas."""
     # `Agent(a, b)` may limit the types; here it stands for the tool.
     return tuple(name.partition("(")[0] for name in _parse_names(value))
 
@@ -177,44 +178,45 @@ def _parse_mode(value: object) -> str:
 
 def _parse_count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise _InvalidValue("has to be a number of at least 1")
+        raise _InvalidValue("must be a number of at least 1")
     return value
 
 
 def _parse_text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise _InvalidValue("has to be a text")
+        raise _InvalidValue("must be a text")
     return value.strip()
 
 
 def _make_choice_parser(*words: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if value not in words:
-            hint = format_suggestion(str(value), words)
-            raise _InvalidValue(f"has to be one of {', '.join(words)}, not {value!r}.{hint}")
+            near = find_closest_name(str(value), words)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise _InvalidValue(f"must be one of {', '.join(words)}, not {value!r}.{hint}")
         return str(value)
 
     return read
 
 
 def _parse_servers(value: object) -> tuple[str | dict[str, Any], ...]:
-    """Names and definitions; a lone table holds definitions by name."""
+    """Names and definitions; a table holds definitions by name."""
     if isinstance(value, Mapping):
         value = [{name: entry} for name, entry in cast("Mapping[str, Any]", value).items()]
     if isinstance(value, str):
         value = [name.strip() for name in value.split(",") if name.strip()]
     if not isinstance(value, Sequence):
-        raise _InvalidValue("has to be a list of names and definitions")
+        raise _InvalidValue("must be a list of names and definitions")
     entries = cast("Sequence[object]", value)
     for entry in entries:
         if not isinstance(entry, str | dict):
-            raise _InvalidValue(f"holds {entry!r}, which is neither a name nor a definition")
+            raise _InvalidValue(f"contains {entry!r}, which is neither a name nor a definition")
     return tuple(cast("Sequence[str | dict[str, Any]]", entries))
 
 
 def _parse_table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _InvalidValue("has to be a table of events")
+        raise _InvalidValue("must be a table of events")
     return cast("dict[str, Any]", value)
 
 
@@ -239,4 +241,4 @@ _KEYS: dict[str, tuple[str, _Reader, bool]] = {
     "color": ("color", _make_choice_parser(*COLORS), False),
     "initialPrompt": ("initial_prompt", _parse_text, False),
 }
-"""Every key of a file: the field it fills, who reads it, whether it keeps the agent in limits."""
+"""Every key of a file: its field, its parser, and whether it restricts the agent."""

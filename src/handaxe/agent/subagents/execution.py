@@ -1,4 +1,4 @@
-"""One sub-agent at work: a loop of its own, watched as a job, kept as a state."""
+"""One running subagent: its own loop, visible as a job, stored as a state."""
 
 import asyncio
 import time
@@ -24,12 +24,12 @@ from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus,
 from handaxe.contract.ports.jobs import Job
 
 ACTIVE_S = 5.0
-"""So old may the last sign of life be that others see."""
+"""The maximum age of the last activity that others see."""
 _SHOWN = (MessageAdded, ToolCalled, ToolAnswered, FromAgent, CallAsked, CallDecided)
 
 
 class AgentRun(Job):
-    """An agent from a prompt to its end; a message can make it go on."""
+    """A subagent from a prompt to its end; a message can continue it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class AgentRun(Job):
         self.agent = state
         self.in_background = False
         self.max_chars = 32_000
-        """How much of its last message the result of background work contains."""
+        """The limit of its final text in a background result."""
         self._keep = keep
         self._say = say
         self._tell = tell
@@ -57,14 +57,14 @@ class AgentRun(Job):
         self._final: RunFinished | None = None
         self._counts: dict[str, int] = {}
         self.is_over = False
-        """Whether it cannot hear anything any more."""
+        """Whether it can get no more messages."""
         self._task: asyncio.Task[None] | None = None
         self._is_preparing = False
         self._was_stopped = False
         self._heard_at = state.last_active_at
 
     def start(self, prompt: str) -> asyncio.Task[None]:
-        """Begin to work; the task ends when the agent has."""
+        """Start to work; the task ends with the agent."""
         self.agent = msgspec.structs.replace(self.agent, ended_by=None)
         self._move("running")
         self._task = asyncio.ensure_future(self._work(prompt))
@@ -72,26 +72,26 @@ class AgentRun(Job):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is at work."""
+        """Whether it is working."""
         return self._task is not None and not self._task.done()
 
     @property
     def state(self) -> JobState:
-        """How it stands, as background work."""
+        """Its state as a background job."""
         heard = msgspec.structs.replace(self.agent, last_active_at=self._heard_at)
         return to_job_state(
             heard, "" if self.is_running else shorten_report(self.agent, self.max_chars)
         )
 
     async def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for its end; False if the time was up first."""
+        """Wait for its end; False if the time was over first."""
         if self._task is None:
             return True
         done, _ = await asyncio.wait((self._task,), timeout=timeout_s)
         return bool(done)
 
     async def stop(self, by: EndedBy = "parent") -> None:
-        """End it with everything it started."""
+        """Stop it with everything it started."""
         self._was_stopped = True
         if self.is_running:
             self.agent = msgspec.structs.replace(self.agent, ended_by=by)
@@ -101,11 +101,11 @@ class AgentRun(Job):
         await self.wait()
 
     def tail(self, limit_chars: int) -> str:
-        """The end of what it has said."""
+        """The end of its output."""
         return self.agent.result[-limit_chars:]
 
     def failed(self, error: BaseException) -> None:
-        """A bug ended it; its parent gets a report as for any other failure."""
+        """A bug ended it; its parent gets a failure."""
         said = f"The agent failed because of an internal error ({type(error).__name__}: {error})."
         self.agent = msgspec.structs.replace(self.agent, result=said)
         self._move("failed")
@@ -149,7 +149,7 @@ class AgentRun(Job):
             self._move(status)
 
     async def _listen(self, prompt: str | None) -> None:
-        """Follow one run after another, as long as a new message waits at the end of one."""
+        """Process runs one after another, while messages arrive at the end of one."""
         while True:
             async for event in self.loop.run(prompt):
                 self._hear(event)
@@ -158,7 +158,7 @@ class AgentRun(Job):
             prompt = None
 
     async def _is_ready(self) -> bool:
-        """Whether it can begin; False if it was stopped while it waited for that."""
+        """Whether it can start; False if it was stopped while waiting."""
         if self._was_stopped:
             return False
         self._is_preparing = True

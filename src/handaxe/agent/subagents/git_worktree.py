@@ -1,8 +1,8 @@
-"""Checkouts of their own for agents: `git worktree` below the repository's `.claude/worktrees`.
+"""Worktrees for agents: `git worktree` below the repository's `.claude/worktrees`.
 
-A checkout is locked while an agent works in it, so that no `git worktree prune` removes it;
-after a crash it is still there and still locked. Checking out runs filters: if the repository
-names programs for that, the user has to approve first. Links in the path are refused.
+A worktree is locked while an agent works in it, so that `git worktree prune` does not remove it;
+after a crash it still exists and is locked. Checking out runs filters: programs that the repository
+names need approval. Links in the path are refused.
 """
 
 import asyncio
@@ -40,29 +40,29 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWN_LIST = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 Approve = Callable[[tuple[str, ...]], Awaitable[str]]
-"""Gets the programs that a repository makes git run; returns why not, or nothing to allow them."""
+"""Gets the programs that a repository makes git run; returns why not, or nothing to approve."""
 
 
 class NoWorktree(Exception):
-    """There can be no checkout; the sentence says why."""
+    """No worktree is possible; the sentence says why."""
 
 
 class Worktree(msgspec.Struct, frozen=True):
-    """A checkout of its own."""
+    """A worktree."""
 
     path: str
     branch: str
     base: str
-    """The commit it began with."""
+    """The commit it started from."""
 
 
 async def refuse_programs(obstacles: tuple[str, ...]) -> str:
-    """The answer for a repository without an approval."""
+    """The answer if no approval is possible."""
     return obstacles[0]
 
 
 class _Git:
-    """Git in one repository that was checked."""
+    """Git in one checked repository."""
 
     def __init__(self, repository: GitRepository, *, runs_programs: bool = False) -> None:
         self.repository = repository
@@ -70,7 +70,7 @@ class _Git:
         self.runs_programs = runs_programs
 
     async def run(self, *arguments: str) -> str:
-        """What git prints; raises `NoWorktree`."""
+        """The output of git; raises `NoWorktree`."""
         WORKERS.keep_watch()
         try:
             command = make_command(
@@ -93,11 +93,11 @@ async def open_worktree(
     options: WorktreeOptions = WorktreeOptions(),  # noqa: B008 - a frozen value
     approve: Approve = refuse_programs,
 ) -> Worktree:
-    """A locked checkout of what is committed around `directory`; one of that name is used again.
+    """A locked worktree of the commit around `directory`; an existing one of that name is reused.
 
     Raises:
-        NoWorktree: no repository, no commit, options that make no sense here, a link in the way,
-            programs that are not approved, or git refuses.
+        NoWorktree: no repository, no commit, invalid options, a link in the path, programs without
+            approval, or git failed.
     """
     git = await _open_git(directory, approve)
     path, branch = git.top / WORKTREES / name, f"worktree-{name}"
@@ -120,7 +120,7 @@ async def open_worktree(
         await _link(git, path, options.symlink_directories)
         await _lock(git, path)
     except BaseException:
-        # Nobody has worked in it yet, and nobody would ever come back to it.
+        # It was never used, and no agent would return to it.
         await await_despite_cancel(_discard(git, path, None if is_known else branch))
         raise
     return Worktree(str(path), branch, base)
@@ -129,9 +129,9 @@ async def open_worktree(
 async def close_worktree(
     path: str, branch: str, base: str, *, approve: Approve = refuse_programs
 ) -> bool:
-    """Unlock a checkout, and remove it if nothing in it was changed; whether it is still there.
+    """Unlock a worktree, and remove it if it is unchanged; returns whether it still exists.
 
-    When in doubt it stays.
+    In doubt it stays.
     """
     top = path.rpartition(f"/{WORKTREES}/")[0]
     try:
@@ -156,19 +156,19 @@ async def _open_git(directory: str, approve: Approve) -> _Git:
 
 
 def _enter(path: Path, common: str) -> GitRepository:
-    """A checkout that the repository knows as its own."""
+    """A worktree that the repository lists as its own."""
     try:
         found = read_repository(str(path))
         is_own = found is not None and found.common == common and _is_registered(found, path)
     except (UnclearRepository, OSError, ValueError):
         found, is_own = None, False
     if found is None or not is_own:
-        raise NoWorktree(f"{path} is there already, and is not a worktree of this repository")
+        raise NoWorktree(f"{path} already exists, and is not a worktree of this repository")
     return found
 
 
 def _is_registered(found: GitRepository, path: Path) -> bool:
-    """Whether the repository, too, says that this checkout is where it is."""
+    """Whether the repository also lists this worktree at its place."""
     back = os.fsdecode(Path(found.git, "gitdir").read_bytes().rstrip(b"\n"))
     is_below = found.git.startswith(f"{found.common}/worktrees/")
     return is_below and resolve_links(Path(found.git, back)) == str(path / ".git")
@@ -195,12 +195,12 @@ async def _request_approval(found: GitRepository, approve: Approve) -> _Git:
 
 
 def _refuse_links(top: Path, path: Path) -> None:
-    """A link below the repository's top would have git write elsewhere."""
+    """Refuse a link below the repository's top, which would redirect git."""
     for place in (path, *path.parents):
         if place == top:
             return
         if place.is_symlink():
-            raise NoWorktree(f"{place} is a link, and checkouts are not made through links")
+            raise NoWorktree(f"{place} is a link, and worktrees are not created through links")
 
 
 def _refuse_outside(setting: str, names: Sequence[str]) -> None:
@@ -226,7 +226,7 @@ async def _check_out(
 
 
 async def _find_base(git: _Git, *, fresh: bool) -> str:
-    """The commit to begin with; a `fresh` one is where the origin's main branch was last seen."""
+    """The start commit; a `fresh` one is the origin's main branch as last fetched."""
     for name in _ORIGINS if fresh else ():
         with suppress(NoWorktree):
             return await git.run("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
@@ -239,7 +239,7 @@ async def _lock(git: _Git, path: Path) -> None:
 
 
 async def _discard(git: _Git, path: Path, branch: str | None) -> None:
-    """Remove a checkout, however far it had come, and the branch that was made for it."""
+    """Remove a worktree in any state, and the branch that was made for it."""
     import shutil
 
     for arguments in (
@@ -263,7 +263,7 @@ async def _discard(git: _Git, path: Path, branch: str | None) -> None:
 
 
 def _unlock_unfinished(noted: Path, path: Path) -> None:
-    """Git locks what it has begun to make, and neither unlocks nor prunes it before it is whole."""
+    """Unlock what git began to create, because git neither unlocks nor prunes it."""
     with suppress(OSError):
         leads_to = noted / "gitdir"
         if not leads_to.exists() or leads_to.read_text().strip() == str(path / ".git"):
@@ -283,10 +283,10 @@ async def _is_changed(own: _Git, branch: str, base: str) -> bool:
 
 
 async def _has_ignored_work(own: _Git) -> bool:
-    """Whether there are ignored files that cannot be made again.
+    """Whether there are ignored files that cannot be recreated.
 
-    Ignored directories hold output of builds and tests, and files equal to those of the main
-    checkout were copied from there.
+    Ignored directories contain build results, and files like those of the main checkout were copied
+    from there.
     """
     listed = await own.run("status", "--porcelain", "-z", "--ignored=matching")
     names = [entry[3:] for entry in listed.split("\0") if entry.startswith("!! ")]
@@ -315,7 +315,7 @@ async def _has_branch(git: _Git, branch: str) -> bool:
 
 
 async def _include(git: _Git, path: Path) -> None:
-    """Copy what the repository ignores and `.worktreeinclude` names, such as `.env`."""
+    """Copy ignored files that `.worktreeinclude` names, such as `.env`."""
     if not (git.top / INCLUDE_FILE).is_file():
         return
     listing = ("ls-files", "-z", "--others", "--ignored")
@@ -340,7 +340,7 @@ def _copy(top: Path, path: Path, names: list[str]) -> None:
 
 
 async def _link(git: _Git, path: Path, names: Sequence[str]) -> None:
-    """Link directories that the repository ignores, such as `node_modules`, to where they are."""
+    """Link ignored directories, such as `node_modules`, to the main checkout."""
     if not names:
         return
     listing = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
@@ -366,12 +366,12 @@ def _make_links(top: Path, path: Path, names: Sequence[str], exclude: Path) -> N
 
 
 def _ignore_link(exclude: Path, name: str) -> None:
-    """Let git ignore a link as it ignores the directory: `name/` does not match links."""
+    """Make git ignore a link like the directory, because `name/` does not cover links."""
     line = os.fsencode("/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", name))
     exclude.parent.mkdir(exist_ok=True)
     with os.fdopen(os.open(exclude, _OWN_LIST, 0o644), "r+b") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "git's own list of ignored files is not a file")
+            raise OSError(errno.EINVAL, "git's list of ignored files is not a file")
         known = file.read()
         if line not in known.splitlines():
             gap = b"" if not known or known.endswith(b"\n") else b"\n"
@@ -379,7 +379,7 @@ def _ignore_link(exclude: Path, name: str) -> None:
 
 
 def _is_direct(path: Path, name: str) -> bool:
-    """Whether the path to a name in a checkout has no links; a link may lead anywhere."""
+    """Whether no link is on the way to a name in a worktree."""
     return not any((path / above).is_symlink() for above in Path(name).parents)
 
 
@@ -396,4 +396,4 @@ def _make_folder(top: Path) -> None:
         ):
             ignore.write(_IGNORE_ALL)
     except OSError as error:
-        raise NoWorktree(f"{folder} cannot be made ({error.strerror})") from None
+        raise NoWorktree(f"{folder} cannot be created ({error.strerror})") from None

@@ -1,7 +1,7 @@
-"""A sub-agent's permissions: its parent's rules, in a mode that is never wider.
+"""A subagent's permissions: its parent's rules, in a mode that is never wider.
 
-An agent with a checkout of its own works in there only. Rules that name places of the project
-mean the same places of the checkout; what they forbid in the project stays forbidden as well.
+An agent in a worktree works only there. Rules for paths of the project apply to the same paths of
+the worktree; denied paths of the project stay denied too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,20 +21,20 @@ from handaxe.text.paths import is_inside
 
 
 class SubagentRestrictions(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent has less of than its parent."""
+    """The restrictions of an agent compared with its parent."""
 
     mode: str | None = None
-    """The widest mode it may work in."""
+    """The widest mode it may use."""
     checkout: str | None = None
-    """Its own checkout, if it has one."""
+    """Its worktree, if any."""
     project: str | None = None
-    """The project that the checkout stands for."""
+    """The project that the worktree represents."""
     memory: Sequence[str] = ()
-    """Where it keeps what it learned."""
+    """The directory of its memory."""
 
 
 class SubagentPolicy:
-    """The policy of an agent, following its parent's from moment to moment."""
+    """The policy of an agent, based on its parent's current policy."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class SubagentPolicy:
         self._known: tuple[Policy, object, Policy] | None = None
 
     def __call__(self) -> Policy:
-        """The policy in force now."""
+        """The current policy."""
         above, place, narrowing = self._parent(), self._place, self._narrowing
         if narrowing.checkout is None and place.roots != self._parents_place.roots:
             place.roots = self._parents_place.roots
@@ -84,7 +84,7 @@ class SubagentPolicy:
 
 
 def _translate_rule(rule: PermissionRule, project: str, checkout: str) -> Iterator[PermissionRule]:
-    """A rule as it reads in the checkout, and what it forbids as it reads in the project."""
+    """A rule for the worktree, and its denials for the project."""
     spoken = rule.specifier
     if spoken is None or rule.tool in TEXT_TOOLS or rule.root is not None:
         yield rule
@@ -111,7 +111,7 @@ NEVER_GIVEN = frozenset({
     "StructuredOutput", "TaskOutput", "Undo", "WaitForMcpServers", "Workflow",
 })  # fmt: skip
 MEMORY_TOOLS = ("Read", "Write", "Edit")
-"""What an agent needs to keep a memory of its own."""
+"""The tools that an agent needs for its memory."""
 _RENAMED = {
     "ApplyPatch": "Edit", "EditLines": "Edit", "LS": "Glob", "MultiEdit": "Edit", "Task": "Agent",
     "apply_patch": "Edit",
@@ -121,10 +121,10 @@ _RENAMED = {
 def make_tool_filter(
     kind: AgentDefinition, *, may_start_agents: bool, parent_tools: Sequence[str] | None = None
 ) -> Callable[[str], bool]:
-    """Whether a tool of the parent is in the agent's own pool, by name.
+    """Whether a tool of the parent is available to the agent, by name.
 
-    `among` are the tools its parent had when the agent was first started, where that was less
-    than the session's.
+    `parent_tools` are the parent's tools when the agent was first started, if fewer than the
+    session's.
     """
     servers = tuple(f"mcp__{name}" for name in list_server_names(kind))
     own = tuple(f"mcp__{name}" for e in kind.mcp_servers if isinstance(e, dict) for name in e)
@@ -149,7 +149,7 @@ def make_tool_filter(
 
 
 def make_main_tool_filter(kind: AgentDefinition) -> Callable[[str], bool]:
-    """Whether a tool is in the pool of a type that leads the session."""
+    """Whether a tool is available to a type that leads the session."""
     wanted = None
     if kind.tools is not None:
         needed = MEMORY_TOOLS if kind.memory is not None else ()
@@ -177,7 +177,7 @@ def list_server_names(kind: AgentDefinition) -> tuple[str, ...]:
 
 
 def _is_tool_covered(patterns: Sequence[str], name: str) -> bool:
-    """Whether a list names a tool: itself, all of a server, or everything."""
+    """Whether a list covers a tool: by name, by server, or by everything."""
     for pattern in patterns:
         if pattern in {name, "*"}:
             return True

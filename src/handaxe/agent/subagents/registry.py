@@ -1,4 +1,4 @@
-"""What all agents of a session share: kinds, seats, limits, and who is at work."""
+"""The shared state of a session's agents: types, limits, and running agents."""
 
 import asyncio
 import contextlib
@@ -24,36 +24,36 @@ from handaxe.text.escape import find_closest_name
 
 
 class SubagentSession(msgspec.Struct, kw_only=True):
-    """A place for one agent to work in, made by `handaxe.app`."""
+    """A session for one agent, created by `handaxe.app`."""
 
     workplace: LoopContext
     conversation: AgentConversation
     system: Callable[[Sequence[ToolSpec]], tuple[str, ...]]
     close: Callable[..., Coroutine[Any, Any, None]]
-    """Ends what is the agent's own; with `keeps=True` its commands in the background go on."""
+    """Closes the agent's resources; with `keeps=True` its background commands continue."""
     ready: Callable[[], Coroutine[Any, Any, None]]
-    """Reaches what the agent waits for before it begins."""
+    """Waits for what the agent needs before it starts."""
 
 
 class AgentIsolation(ABC):
-    """Checkouts for agents that want one of their own."""
+    """Worktrees for agents that request one."""
 
     @abstractmethod
     async def open(self, state: AgentState, directory: str) -> AgentState:
-        """The agent with a checkout of the directory's project; raises a fault without one."""
+        """The agent with a worktree of the repository around a directory; a fault if impossible."""
 
     @abstractmethod
     async def close(self, state: AgentState) -> AgentState:
-        """The agent with its checkout where that has changes, without it where it has none."""
+        """The agent with its worktree if that has changes, otherwise without it."""
 
 
 class AgentPaths:
-    """Which calls lead to an agent; the same work leads to it by the same calls."""
+    """Paths of calls to an agent; the same work has the same path."""
 
     def __init__(self, above: AgentState | None) -> None:
-        """`above` is the agent that starts others; None is the session's own."""
+        """`above` is the agent that starts others; None is the main agent."""
         self.calls: Mapping[str, int] = {}
-        """The calls of its own conversation, numbered in their order."""
+        """The calls of its conversation, numbered in order."""
         self._above = f"{above.path}." if above is not None else ""
         self._inner = 0
 
@@ -68,27 +68,27 @@ class AgentPaths:
 
 
 class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many agents, how deep, how long in the foreground."""
+    """Limits: number of agents, depth, time in the foreground."""
 
     max_depth: int = 3
     max_running: int = 20
     auto_background_s: float | None = None
     background: bool = True
-    """Whether agents may work without being waited for."""
+    """Whether agents may work in the background."""
     max_output_chars: int = 32_000
-    """How much of an agent's last message its starter gets."""
+    """The maximum length of an agent's final text for its starter."""
 
 
 class SubagentRegistry(msgspec.Struct, kw_only=True):
-    """What all agents of a session share, however deep they are."""
+    """The shared state of all agents of a session, at any depth."""
 
     files: AgentFiles
     kinds: Callable[[], tuple[AgentDefinition, ...]]
     make_session: Callable[[AgentState, AgentDefinition, Any], SubagentSession]
-    """Makes a directory below that of the agent's starter, and moves the agent there."""
+    """Creates a session below that of the starting agent, and moves the agent there."""
     open_model: Callable[[str | None], Model]
     isolation: AgentIsolation
-    """Gives agents that want one a checkout of their own."""
+    """Creates worktrees for agents."""
     emit: Callable[[Event], object]
     tell: Callable[[AgentEvent], None]
     limits: SpawnLimits = SpawnLimits()
@@ -99,7 +99,7 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
     closing: set[asyncio.Future[None]] = set()
 
     def list_states(self) -> tuple[AgentState, ...]:
-        """Every agent of the session, also those of earlier runs, oldest first."""
+        """Every agent of the session, including those of earlier runs, oldest first."""
         states = {state.agent_id: state for state in self.files.states()}
         for agent_id, run in self.runs.items():
             states[agent_id] = run.agent
@@ -111,29 +111,29 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
         )
 
     def find_state(self, who: str) -> AgentState | None:
-        """The agent of this id or name, the last one if there are several."""
+        """The agent with this id or name, the last one if there are several."""
         latest_first = reversed(self.list_states())
         return next((s for s in latest_first if who in {s.agent_id, s.name}), None)
 
     def find_running(self, who: str) -> AgentRun | None:
-        """The running work of an agent, by id or name."""
+        """A running agent, by id or name."""
         state = self.find_state(who)
         run = self.runs.get(state.agent_id) if state is not None else None
         return run if run is not None and run.is_running else None
 
     def is_running(self, agent_id: str) -> bool:
-        """Whether an agent is at work now."""
+        """Whether an agent is running."""
         run = self.runs.get(agent_id)
         return run is not None and run.is_running
 
     def refuse_if_full(self) -> None:
-        """Raise if no further agent may work now."""
+        """Raise if the limit of running agents is reached."""
         limit = self.limits.max_running
         if sum(run.is_running for run in self.runs.values()) >= limit:
             raise TooManyAgents(limit)
 
     def find_kind(self, name: str | None) -> AgentDefinition:
-        """The type of this name, whatever its case; the general one if there is no name."""
+        """The type with this name in any case; the general one without a name."""
         kinds = self.kinds()
         wanted = name or GENERAL
         for kind in kinds:
@@ -146,12 +146,12 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
         raise UnknownAgentType(wanted, find_closest_name(wanted, names), names)
 
     def mark_read(self, run: AgentRun) -> None:
-        """The agent's starter has its last message."""
+        """Note that the starter has received the agent's final text."""
         run.agent = msgspec.structs.replace(run.agent, is_read=True)
         self.files.keep(run.agent)
 
     def close_session(self, subagent: SubagentSession, *, keeps: bool = False) -> None:
-        """End what is an agent's own, in the background."""
+        """Close an agent's session in the background."""
         closing = asyncio.ensure_future(subagent.close(keeps=keeps))
         self.closing.add(closing)
         closing.add_done_callback(self.closing.discard)
@@ -159,9 +159,9 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
     def finish_run(
         self, run: AgentRun, subagent: SubagentSession, task: "asyncio.Task[None]"
     ) -> None:
-        """Say that the work of an agent has ended, and end what was its own."""
+        """Report the end of an agent, and close its session."""
         with contextlib.suppress(asyncio.CancelledError):
-            # A bug in an agent is told to its parent like any other failure.
+            # A bug in an agent is reported to its parent like any other failure.
             if (error := task.exception()) is not None:
                 run.failed(error)
         self.close_session(subagent, keeps=run.in_background)
@@ -175,15 +175,15 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
         )
 
     async def release_checkout(self, run: AgentRun, subagent: SubagentSession) -> None:
-        """Give back an agent's own checkout, which stays where something was changed."""
+        """Release an agent's worktree, which stays if it has changes."""
         if run.agent.worktree_path:
             # Nothing may still run in there.
             await subagent.close()
             run.agent = await self.isolation.close(run.agent)
 
     async def wait_until_ended(self, run: AgentRun) -> None:
-        """Wait until an agent that is about to end has given back what was its own."""
+        """Wait until an ending agent has released its resources."""
         await run.wait()
-        # Whoever sees to its end begins right after it.
+        # The code that handles its end starts right after it.
         await asyncio.sleep(0)
         await asyncio.gather(*self.closing, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""Sub-agents: the same loop again, with fewer tools and never more permission.
+"""Subagents: the same loop with fewer tools and never more permission.
 
-An agent belongs to its session. What it did is kept below the session's directory, so that it
-can be found and woken after a restart.
+An agent belongs to its session. Its data is stored below the session's directory, so it can be
+continued after a restart.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class SpawnedAgents(Agents):
         self._state = state
         self.paths = AgentPaths(state)
         self.pipeline_context = context
-        """What the agent itself works with; its agents get less."""
+        """The pipeline context of the agent; its subagents get less."""
 
     @property
     def may_start(self) -> bool:
@@ -65,21 +65,21 @@ class SpawnedAgents(Agents):
         return self._depth < self._family.limits.max_depth
 
     def kinds(self) -> tuple[AgentDefinition, ...]:
-        """The types that can be started, sorted by name."""
+        """The available types, sorted by name."""
         return self._family.kinds()
 
     def below(self, state: AgentState, meter: Meter) -> "SpawnedAgents":
-        """The same family, as one of its agents sees it."""
+        """The same agents, for one of them as the starter."""
         return SpawnedAgents(self._family, self.pipeline_context, meter=meter, state=state)
 
     def make_session(
         self, state: AgentState, kind: AgentDefinition, meter: Meter
     ) -> SubagentSession:
-        """A place to work in for an agent below this one."""
+        """A session for an agent below this one."""
         return self._family.make_session(state, kind, self.below(state, meter))
 
     def build_child_options(self, effort: str | None = None) -> LoopOptions:
-        """How an agent below this one asks its model."""
+        """The loop options of an agent below this one."""
         options = self._family.options
         return msgspec.structs.replace(
             options,
@@ -135,7 +135,7 @@ class SpawnedAgents(Agents):
         return run.outcome(in_background=True, timed_out=True)
 
     async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
-        """Send a message to an agent; one that has ended continues in the background."""
+        """Send an agent a message; one that has ended continues in the background."""
         state = self._family.find_state(to)
         if state is None:
             known = [f"{s.name or s.agent_id} ({s.description})" for s in self.listed()]
@@ -145,7 +145,7 @@ class SpawnedAgents(Agents):
             run.loop.send(neutralize(text))
             return run.agent
         if run is not None and run.is_running:
-            # It cannot hear it any more; what was its own is given back first.
+            # It can get no more messages; its resources are released first.
             await self._family.wait_until_ended(run)
             state = run.agent
         if state.stopped_by_user:
@@ -158,14 +158,14 @@ class SpawnedAgents(Agents):
         return (await self._launch(state, kind, text, lambda _: None, in_background=True)).agent
 
     def tell_main(self, text: str) -> bool:
-        """Tell the session's own agent something; False if that is the one who speaks."""
+        """Send the main agent a message; False if this is the main agent."""
         if self._state is None:
             return False
         self._family.book.post_message(format_agent_message(self._state, text))
         return True
 
     async def stop(self, who: str) -> AgentState:
-        """End an agent because a person said so: no message wakes it again."""
+        """Stop an agent for the user: no message continues it."""
         run = self.find(who)
         if run is None:
             is_running = self._family.is_running
@@ -177,15 +177,15 @@ class SpawnedAgents(Agents):
         return run.agent
 
     def listed(self) -> tuple[AgentState, ...]:
-        """Every agent of the session, also those of earlier runs, oldest first."""
+        """Every agent of the session, including those of earlier runs, oldest first."""
         return self._family.list_states()
 
     def find(self, who: str) -> AgentRun | None:
-        """The running work of an agent, by id or name."""
+        """A running agent, by id or name."""
         return self._family.find_running(who)
 
     async def close(self) -> None:
-        """Stop every agent; what they did stays."""
+        """Stop every agent; their data stays."""
         going = [run for run in self._family.runs.values() if run.is_running]
         await asyncio.gather(*(run.stop("session") for run in going), return_exceptions=True)
         await asyncio.sleep(0)
@@ -200,7 +200,7 @@ class SpawnedAgents(Agents):
         *,
         in_background: bool,
     ) -> AgentRun:
-        """Let an agent begin, in a checkout of its own if it wants one."""
+        """Start an agent, in a worktree if requested."""
         if state.isolation is None:
             prompt = await self._with_context(state, prompt)
             return self._begin(state, kind, prompt, report, in_background=in_background)
@@ -214,7 +214,7 @@ class SpawnedAgents(Agents):
             raise
 
     async def _with_context(self, state: AgentState, prompt: str) -> str:
-        """The prompt, with what hooks want the agent to know."""
+        """The prompt, with the context that hooks add."""
         outcome = await fire_hooks(
             self.pipeline_context,
             "SubagentStart",
@@ -281,7 +281,7 @@ class SpawnedAgents(Agents):
 
     def _move_to_background(self, run: AgentRun) -> None:
         run.in_background = True
-        # Whoever started it is told of its end.
+        # The starter gets a notice about its end.
         self.pipeline_context.ports.get(Jobs, self._family.book).add(run)
 
     def _get_widest_mode(self, kind: AgentDefinition) -> str | None:

@@ -1,4 +1,4 @@
-"""Checkouts for agents that work apart, made when they start and given back when they end."""
+"""Worktrees for isolated agents, created at their start and released at their end."""
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,10 +25,10 @@ MOST_SHOWN = 4_000
 
 
 class GitProgramApproval:
-    """Before the folder is trusted, nothing is allowed; then the user is asked.
+    """Approval of programs that git would run: refused before the folder is trusted, then asked.
 
-    An approval holds for exactly these programs until the agent or the run ends. Configuration that
-    is included from another file may change, so the user is asked about it each time.
+    An approval applies to exactly these programs until the agent or the run ends; included
+    configuration files may change, so they are asked each time.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class GitProgramApproval:
         self._approved: set[str] = set()
 
     async def approve(self, obstacles: tuple[str, ...]) -> str:
-        """Why git may not run what a repository names; empty if it may."""
+        """Why git may not run what a repository names; empty if approved."""
         if self._approved.issuperset(obstacles):
             return ""
         named = to_visible_text("; ".join(obstacles))
@@ -52,8 +52,8 @@ class GitProgramApproval:
         ask = self._ask()
         if ask is None:
             return (
-                f"{named}, and no user can be asked. Programs of your own configuration "
-                "(`git config --global`) need no approval"
+                f"{named}, and this run cannot ask for approval. Programs in your own "
+                "configuration (`git config --global`) need none"
             )
         request = PermissionRequest(
             call_id="worktree",
@@ -64,25 +64,25 @@ class GitProgramApproval:
         )
         answer = await ask(request)
         if isinstance(answer, Defer):
-            answer = Deny("no user can answer now")
+            answer = Deny("no answer is possible now")
         if isinstance(answer, Deny):
-            return f"{named} ({answer.reason or 'the user refused'})"
+            return f"{named}, and {answer.reason or 'the user refused'}".rstrip(".")
         self._approved.update(one for one in obstacles if not one.startswith("include"))
         return ""
 
     async def recall(self, obstacles: tuple[str, ...]) -> str:
-        """The same without asking."""
+        """The remembered answer, without asking."""
         return "" if self._approved.issuperset(obstacles) else obstacles[0]
 
 
 class WorktreeNotCreated(Exception):
-    """Hooks made no worktree that could be used; the sentence says why."""
+    """Hooks created no usable worktree; the sentence says why."""
 
 
 class WorktreeIsolation(AgentIsolation):
-    """Worktrees of the project's own repository, or directories that hooks make instead.
+    """Worktrees of the project's repository, or directories that hooks create instead.
 
-    A directory of a hook has no branch, and the hook removes it.
+    Those of hooks have no branch, and hooks must remove them.
     """
 
     def __init__(self, context: PipelineContext, configuration: Configuration) -> None:
@@ -90,7 +90,7 @@ class WorktreeIsolation(AgentIsolation):
         self._programs = GitProgramApproval(configuration, self._find_asker)
 
     async def open(self, state: AgentState, directory: str) -> AgentState:
-        """The agent with a checkout of what is committed around a directory."""
+        """The agent with a worktree of the commit around a directory."""
         from handaxe.agent.subagents.git_worktree import NoWorktree, open_worktree
 
         if state.isolation != "worktree":
@@ -128,7 +128,7 @@ class WorktreeIsolation(AgentIsolation):
         )
 
     async def close(self, state: AgentState) -> AgentState:
-        """The agent with its checkout where that has changes, without it where it has none."""
+        """The agent with its worktree if that has changes, otherwise without it."""
         path = state.worktree_path
         if not state.worktree_branch:
             await fire_hooks(self._context, "WorktreeRemove", worktree_path=path)
@@ -163,7 +163,7 @@ async def _allow(_request: PermissionRequest) -> Allow | Deny:
 
 
 def find_linked_directories(state: AgentState, names: Sequence[str]) -> list[str]:
-    """Both ends of the links that an agent's own checkout has to directories of the main one."""
+    """Both ends of links from an agent's worktree to directories of the main checkout."""
     if not state.worktree_branch:
         return []
     own = state.worktree_path
@@ -174,16 +174,16 @@ def find_linked_directories(state: AgentState, names: Sequence[str]) -> list[str
 
 
 def read_worktree_path(outcome: Outcome, directory: str, roots: Sequence[str]) -> str:
-    """The directory that hooks made for work apart; git is not asked where they failed.
+    """The directory that hooks created; git is not used if they failed.
 
     Raises:
-        WorktreeNotCreated: the hooks made no usable directory.
+        WorktreeNotCreated: there is no usable one.
     """
     if outcome.blocked is not None:
         raise WorktreeNotCreated(outcome.blocked)
     named = outcome.extra.get("worktreePath")
     if not isinstance(named, str) or not named:
-        said = " ".join(outcome.notes) or f"the hook named no path, but {named!r}"
+        said = " ".join(outcome.notes) or f"the hook printed no path, but {named!r}"
         raise WorktreeNotCreated(said)
     if named.startswith("/") and not {".", ".."}.isdisjoint(named.split("/")):
         raise WorktreeNotCreated(f"the hook named {named}, with . or .. in it")

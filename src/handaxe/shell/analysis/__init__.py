@@ -1,4 +1,4 @@
-"""What a bash command would do, from its text, and whether rules allow it.
+"""Analyze what a bash command would do, from its text, and whether rules allow it.
 
 Belongs here: reading a command into facts, the walk through a script, tables of programs.
 Does not: running anything, reading the disk, path rules (the caller passes them), settings.

@@ -1,7 +1,7 @@
-"""The one analysis of a command text: parse it, walk it, and record everything it does.
+"""Analyze a command text: parse it, walk it, and collect everything it does.
 
-The only module that reads command texts. Pure, and never raises: the facts name the parts that are
-not understood.
+The only module that reads command texts. It is pure and never raises; the facts say what it did not
+understand.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ _OPERAND_WRITERS = split_names("every put in_place rest pack")
 def analyze(
     command: str, cwd: str = "/project", home: str = "/home/user", roots: tuple[str, ...] = ()
 ) -> CommandFacts:
-    """What `command` does when it is run in `cwd`; nothing on the disk is read.
+    """What `command` does when it runs in `cwd`; the disk is not read.
 
-    The top of a repository around `cwd` may be any directory up to one of `roots`.
+    The top of the repository around `cwd` may be any directory up to one of `roots`.
     """
     cwd = resolve(cwd, "/")
     script = parse(command)
@@ -120,18 +120,18 @@ def _is_read_only(part: CommandPart) -> bool:
 
 
 def _compare_readers(command: str, script: ParsedScript) -> str:
-    """What tree-sitter sees otherwise; empty where both count the same commands."""
+    """How tree-sitter's reading differs; empty if both count the same commands."""
     if is_plain(command):
         return ""
     count = count_by_tree_sitter(command)
     if count == script.commands:
         return ""
     seen = "cannot read it" if count is None else f"sees {count} commands"
-    return f"tree-sitter {seen}, the analysis sees {script.commands}"
+    return f"tree-sitter {seen}, but handaxe sees {script.commands}"
 
 
 def _collect_assigned_values(parts: list[Part]) -> dict[str, set[str]]:
-    """Literal values that any part gives a variable, for programs named by one."""
+    """Literal values that any part assigns to a variable, for programs named by a variable."""
     values: dict[str, set[str]] = {}
     for part in parts:
         if isinstance(part.node, Simple):
@@ -154,7 +154,7 @@ def _list_programs(parts: list[Part]) -> frozenset[str]:
 
 
 class _Reader:
-    """Makes the facts of the parts of one command."""
+    """Builds the facts of the parts of one command."""
 
     def __init__(self, setting: ProofContext, assigned: dict[str, set[str]]) -> None:
         self._cwd = setting.cwd
@@ -164,7 +164,7 @@ class _Reader:
         self._known: dict[tuple[object, ...], CommandPart] = {}
 
     def read_part(self, part: Part) -> CommandPart:
-        """All facts of one part; equal texts in equal states are analysed once."""
+        """All facts of one part; cached by text and state."""
         if part.redirects:
             return self._read(part)
         fed = id(part.producer) if part.producer is not None else 0
@@ -195,7 +195,7 @@ class _Reader:
         )
 
     def _read_basic(self, part: Part, possible: PartCandidates) -> CommandPart:
-        """What deny rules need to know."""
+        """The facts that deny rules need."""
         node = part.node
         redirects = find_redirect_uses(part)
         is_fed = part.reads_pipe or any(item.operator.startswith("<") for item in part.redirects)
@@ -243,7 +243,7 @@ class _Reader:
         return possible
 
     def _scan(self, text: str) -> list[CommandCandidate]:
-        """Possible places of programs in a text that cannot be parsed."""
+        """Possible program positions in a text that cannot be parsed."""
         here = frozenset({self._cwd})
         places = dict.fromkeys(map(tuple, itertools.islice(scan(text), _SCAN_LIMIT)))
         return [
@@ -260,7 +260,7 @@ class _Reader:
         return doubt, tuple(dict.fromkeys(proof.reads))
 
     def _prove_listing(self, part: Part) -> ListedOperands | None:
-        """The listing that `xargs` gives to a program that only reads it, if that is proved."""
+        """The listing that feeds names to a read-only program through `xargs`, if proved."""
         node, producer = part.node, part.producer
         if not isinstance(node, Simple) or producer is None or len(part.states) != 1:
             return None
@@ -278,13 +278,13 @@ class _Reader:
             return None
 
     def read_later(self, parts: list[Part]) -> tuple[CommandPart, ...]:
-        """Parts beyond the limit: only what they could run and where they redirect."""
+        """Parts beyond the limit: only possible programs and redirections."""
         found: dict[tuple[object, ...], CommandPart] = {}
         for number, part in enumerate(parts):
             key = (part.text, part.reads_pipe, number if part.redirects else 0)
             if key not in found:
                 basic = self._read_basic(part, self._find_commands(part))
-                found[key] = replace(basic, refusal="it stands beyond the limit of parts")
+                found[key] = replace(basic, refusal="it is beyond the limit of parts")
         return tuple(found.values())
 
     def read_unparsed(self, script: ParsedScript) -> CommandPart:
@@ -326,7 +326,7 @@ def _find_history(possible: PartCandidates) -> GitHistoryRead | None:
 
 
 def _find_fed_writes(fields: list[Field]) -> Writes:
-    """The unknown writes of a program that gets its operands from standard input."""
+    """The writes of a program that gets its operands from standard input: unknown."""
     inner = [
         get_program_name(command[0])
         for command, _ in find_inner_commands(fields).commands
@@ -336,22 +336,22 @@ def _find_fed_writes(fields: list[Field]) -> Writes:
         name in load_writers() and load_writers()[name].shape in _OPERAND_WRITERS for name in inner
     ):
         return Writes()
-    return Writes((PathUse(None, "write", f"what {fields[0].text} is fed"),))
+    return Writes((PathUse(None, "write", f"the standard input of {fields[0].text}"),))
 
 
 def _find_opened_files(fields: list[Field], state: ShellState) -> Iterator[PathUse]:
-    """Files that a wrapper itself opens, and what `xargs` is fed."""
+    """Files that a wrapper opens, and input files of `xargs`."""
     inner = find_inner_commands(fields)
     for field, access in inner.opened:
         yield from make_path_uses(field, access, state.cwds)
     if get_program_name(fields[0]) in FED:
         for command, sure in inner.commands:
             if sure and command and find_file_uses(command, state).holds_files:
-                yield PathUse(None, "read", f"what {fields[0].text} is fed")
+                yield PathUse(None, "read", f"the standard input of {fields[0].text}")
 
 
 def _find_printed_file(script: ParsedScript) -> str | None:
-    """The one file that the command prints and does nothing else."""
+    """The file that the command prints, if it does nothing else."""
     if len(script.body.items) != 1 or script.body.background[0]:
         return None
     node = script.body.items[0]
@@ -377,7 +377,7 @@ _NOW = split_names("diff diff-files")
 
 
 def find_history(fields: tuple[Field, ...]) -> GitHistoryRead | None:
-    """What a git command prints of the repository, if it prints content at all."""
+    """The repository content that a git command prints, if any."""
     rest = skip_git_globals(list(fields[1:]))
     if not rest:
         return None
@@ -416,7 +416,7 @@ def read_effects(
     *,
     bounded: bool = False,
 ) -> Effects:
-    """What a command reads and writes; `bounded`: with everything it writes at most, for undo."""
+    """What a command reads and writes; `bounded`: with an upper bound of its writes, for undo."""
     facts = analyze(command, cwd, home, roots)
     if facts.only_reads:
         return _MOVES if facts.changes_directory else Effects.none()

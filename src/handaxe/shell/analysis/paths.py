@@ -1,6 +1,6 @@
-"""Paths as text: lexical resolution, containment and places that must not be removed.
+"""Paths as text: lexical resolution, containment, and critical paths.
 
-No path is looked up; `..` is resolved on the text as the contracts say.
+The disk is not read; `..` is resolved on the text.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ _SYSTEM = split_names(
 
 
 class PathUse(Struct, frozen=True):
-    """A file operand: where it points, how it is used, and as it was written."""
+    """A file operand: its path, its access, and its text."""
 
     path: str | None
-    """The absolute path, `..` resolved on the text; None when the text does not say."""
+    """The absolute path, `..` resolved on the text; None if unknown."""
     access: Access
     text: str
     joined: str | None = None
-    """The same before `..` was resolved, for a caller that follows links."""
+    """The path before `..` was resolved, for a caller that follows links."""
     glob: bool = False
     is_sure: bool = True
-    """Whether the program is known to open it; else the word only may be a path."""
+    """Whether the program certainly opens it; else the word only may be a path."""
     word: str | None = None
-    """A literal relative path, where the directory it is seen from is not known."""
+    """A literal relative path whose directory is unknown."""
     sweeps: bool = False
     """Whether a directory here means every file below it, with links followed."""
 
 
 @lru_cache(maxsize=4096)
 def resolve(path: str, cwd: str) -> str:
-    """`path` seen from `cwd`, absolute and without `.`, `..` and doubled slashes."""
+    """`path` relative to `cwd`, absolute and without `.`, `..` and doubled slashes."""
     resolved = posixpath.normpath(posixpath.join(cwd, path or "."))
     # POSIX keeps exactly two leading slashes; Linux reads them as one.
     return resolved[1:] if resolved.startswith("//") else resolved
 
 
 def is_inside(path: str, directory: str) -> bool:
-    """Whether `path` is `directory` or lies below it, by whole components."""
+    """Whether `path` is `directory` or below it, by whole components."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def make_path_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]:
-    """The places `field` can name as a file operand, one per possible current directory."""
+    """The paths that `field` can name as a file operand, one per possible current directory."""
     if field.kind == "unknown":
         return [PathUse(None, access, field.text)]
     value = field.value
@@ -96,7 +96,7 @@ def _make_glob_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[
 
 
 def _add_doubt(uses: list[PathUse]) -> list[PathUse]:
-    """The same and, if one goes through a process's places, a file that the text does not say."""
+    """Add an unknown file if a path goes through a process's directories."""
     for use in uses:
         if is_process_path(use.path or "") or is_process_path(use.joined or ""):
             return [*uses, PathUse(None, use.access, use.text)]
@@ -104,7 +104,7 @@ def _add_doubt(uses: list[PathUse]) -> list[PathUse]:
 
 
 def is_process_path(path: str) -> bool:
-    """Whether a path leads to wherever a process stands or what it has open: `/proc/self/cwd/a`."""
+    """Whether a path leads to a process's directory or open files: `/proc/self/cwd/a`."""
     return path.startswith(("/proc", "/dev/")) and _PROCESS_PLACE.match(path) is not None
 
 

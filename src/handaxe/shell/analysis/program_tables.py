@@ -1,4 +1,4 @@
-"""The option tables of programs, loaded once from the TOML files beside this module."""
+"""The option tables of programs, loaded once from the TOML files next to this module."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERSION_WORDS = {
 
 
 class ProgramTable(Struct, frozen=True):
-    """What one program may be given: options by name with their value types, operand types."""
+    """The arguments of one program: options by name with their value types, operand types."""
 
     flags: frozenset[str] = frozenset()
     valued: dict[str, str] = {}
@@ -36,27 +36,27 @@ class ProgramTable(Struct, frozen=True):
     posix: bool = False
     """Options end at the first operand."""
     at_files: bool = False
-    """Whether a word `@FILE` stands for the arguments in that file."""
+    """Whether a word `@FILE` inserts the arguments in that file."""
     sweeps: bool = False
-    """Whether a directory as operand means the files below it, links followed."""
+    """Whether a directory operand means the files below it, links followed."""
     subcommands: frozenset[str] = frozenset()
-    """What the first word must be; a dash stands for an option or no word at all."""
+    """Allowed first words; a dash means an option or no word at all."""
     refused_words: frozenset[str] = frozenset()
-    """Operands that would be another sub-command."""
+    """Operands that would be another subcommand."""
     uses: frozenset[str] = frozenset()
-    """Programs of the system that this one consists of."""
+    """System programs that this one runs."""
     is_verified: bool = True
-    """Whether every option was run under the recorder; other programs are not read-only."""
+    """Whether every option was run under the recorder; others are not read-only."""
     globs: str = "anchored"
     pattern_from: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
-    """With operands, one of these options."""
+    """With operands, one of these options is required."""
     requires: frozenset[str] = frozenset()
-    """Always one of these options."""
+    """One of these options is always required."""
     apart: tuple[tuple[str, str], ...] = ()
-    """Pairs of options that only one at a time are harmless."""
+    """Pairs of options that are harmless only separately."""
     together: tuple[tuple[str, str], ...] = ()
-    """Options that are harmless only beside another one."""
+    """Options that are harmless only together with another one."""
     alone: frozenset[str] = frozenset()
     """Options that allow no operand."""
     min_operands: int = 0
@@ -65,7 +65,7 @@ class ProgramTable(Struct, frozen=True):
 
 
 def split_names(text: str) -> frozenset[str]:
-    """The words of `text` as a set; keeps long lists of names readable."""
+    """The words of `text` as a set."""
     return frozenset(text.split())
 
 
@@ -75,9 +75,9 @@ def load_toml(name: str) -> dict[str, Any]:
 
 
 def read_plain_toml(text: str) -> dict[str, Any]:
-    """TOML with one value per line, each of which is JSON too: all that the data files use.
+    """Parse TOML with one value per line, each of which is also JSON, as in the data files.
 
-    The first command of a process waits for this, and a whole TOML parser takes ten times as long.
+    The first command of a process waits for this, and a full TOML parser takes ten times as long.
     """
     whole: dict[str, Any] = {}
     table = whole
@@ -110,13 +110,13 @@ def load_read_only_programs() -> dict[str, ProgramTable]:
 
 @cache
 def load_git_forms() -> dict[str, ProgramTable]:
-    """Read-only git sub-commands by name."""
+    """Read-only git subcommands by name."""
     return make_tables(load_toml("git.toml"), getopt="exact")
 
 
 @cache
 def load_version_calls() -> dict[str, frozenset[str]]:
-    """The single words a program may be called with to print its version."""
+    """The single words with which a program may be called to print its version."""
     raw = load_toml("system.toml")["versions"]
     without = raw["without"].split()
     calls = {name: {"--version"} for name in load_read_only_programs() if name not in without}
@@ -129,8 +129,8 @@ def load_version_calls() -> dict[str, frozenset[str]]:
 def make_tables(raw: dict[str, Any], *, getopt: str = "gnu") -> dict[str, ProgramTable]:
     """Option tables from the entries of a data file.
 
-    `getopt` is how an entry that does not say it reads its options: `gnu` bundles letters and
-    takes options after operands, `posix` only bundles, `exact` does neither.
+    `getopt` is the default way to read options: `gnu` bundles letters and takes options after
+    operands, `posix` only bundles, `exact` does neither.
     """
     tables: dict[str, ProgramTable] = {}
     for name, entry in raw.items():
@@ -199,20 +199,20 @@ def get_base_name(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def strip_version(name: str) -> str:
-    """The name without a minor version: `python3` of `python3.12`, `gcc` of `gcc-12`."""
+    """The name without a minor version: `python3` for `python3.12`, `gcc` for `gcc-12`."""
     found = _SERIES.fullmatch(name)
     return found[1] if found else name
 
 
 @lru_cache(maxsize=4096)
 def strip_digits(name: str) -> str:
-    """The name without any version: `python` of `python3`."""
+    """The name without any version: `python` for `python3`."""
     found = _DIGITS.fullmatch(name)
     return found[1] if found else name
 
 
 def find_program(table: Mapping[str, _Value], name: str) -> _Value | None:
-    """What a table says of a program or of the program of which it is a version."""
+    """The table entry for a program or for the program of which it is a version."""
     for known in (name, strip_version(name), strip_digits(name)):
         if known in table:
             return table[known]
@@ -246,7 +246,7 @@ _HARMLESS_VALUE = r"(?a)[\w.+:@,/ -]*"
 
 
 def is_own_variable(name: str) -> bool:
-    """Whether setting `name` in the shell can influence nothing but this command's own text."""
+    """Whether setting `name` in the shell can only influence this command's own text."""
     if name in HARMLESS or name in _OWN_UPPER:
         return True
     return (
@@ -255,5 +255,5 @@ def is_own_variable(name: str) -> bool:
 
 
 def is_harmless_prefix(name: str, value: str | None) -> bool:
-    """Whether `name=value` before a program leaves what runs as it is."""
+    """Whether `name=value` before a program does not influence what runs."""
     return name in HARMLESS and value is not None and bool(re.fullmatch(_HARMLESS_VALUE, value))

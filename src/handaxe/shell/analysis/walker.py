@@ -1,7 +1,7 @@
-"""Walking a script in the order bash would, with the known state at each command.
+"""Walk a script in the order of bash, with the known state at each command.
 
-Known are the possible current directories (after `cd`) and variables with literal values. Where the
-text does not say, the state is unknown, never guessed.
+The state has the possible current directories (after `cd`) and variables with literal values. If
+the text does not determine it, the state is unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _LOOP_VALUES = 12
 
 
 class ShellState(Struct, frozen=True):
-    """The known state before a command: possible directories (empty: unknown) and variables."""
+    """The state before a command: possible directories (empty: unknown) and variables."""
 
     cwds: frozenset[str]
     variables: dict[str, Field | None]
 
     def lost(self) -> ShellState:
-        """Nothing known any more."""
+        """The state with nothing known."""
         return ShellState(frozenset(), dict.fromkeys(self.variables))
 
 
 class Part(Struct):
-    """One command, or one piece of syntax that does something, and the states it may run in."""
+    """One command, or one piece of syntax with an effect, and its possible states."""
 
     node: Simple | Compound
     kind: str
@@ -64,7 +64,7 @@ class Part(Struct):
 
     @property
     def text(self) -> str:
-        """The source text, shortened to what this part itself says."""
+        """The source text of this part alone."""
         if self.kind != "header":
             return self.node.text
         pieces = [word.text for word in self.words] + [item.text for item in self.redirects]
@@ -75,7 +75,7 @@ _Pair = tuple[ShellState | None, ShellState | None]
 
 
 def walk(script: ParsedScript, cwd: str, home: str) -> list[Part]:
-    """Every part of `script`, in source order of first visit."""
+    """Every part of `script`, in source order of the first visit."""
     known = {
         "HOME": Field("known", home, home),
         "PWD": Field("known", cwd, cwd),
@@ -86,7 +86,7 @@ def walk(script: ParsedScript, cwd: str, home: str) -> list[Part]:
 
 
 def merge(first: ShellState | None, second: ShellState | None) -> ShellState | None:
-    """What holds whichever of two ways was taken."""
+    """The state after either of two ways."""
     if first is None or second is None or first is second:
         return first or second
     cwds = first.cwds | second.cwds if first.cwds and second.cwds else frozenset[str]()
@@ -138,7 +138,7 @@ class _Walker:
         good, bad = self.node(node.items[0], state)
         for operator, item in zip(node.operators, node.items[1:], strict=True):
             start = good if operator == "&&" else bad
-            # A branch that cannot be reached is looked at with nothing known.
+            # An unreachable branch is analysed with nothing known.
             inner = self.node(item, start if start is not None else ShellState(frozenset(), {}))
             if start is None:
                 continue
@@ -284,11 +284,11 @@ class _Walker:
         current: ShellState | None = state
         if node.conditions:
             current = merge(*self._walk_condition(node.conditions[0], state))
-        # What left by break or continue also goes on; `break 2` reaches the outer loop too.
+        # States that left by break or continue are included; `break 2` also reaches the outer loop.
         return merge(self.sequence(node.bodies[0], current), self._escaped)
 
     def _find_loop_number(self, node: Compound, state: ShellState) -> Field | None:
-        """The loop variable where every value is a number: literals, and what `seq` prints."""
+        """The loop variable if every value is a number: literals, and the output of `seq`."""
         if node.kind != "for" or node.name.endswith("@") or not node.words:
             return None
         for word in node.words:
@@ -299,7 +299,7 @@ class _Walker:
         return Field("unknown", "", f"${node.name}", is_number=True)
 
     def _find_loop_values(self, node: Compound, state: ShellState) -> list[Field] | None:
-        """The values a `for` loop takes, if the text says and they are few."""
+        """The values of a `for` loop, if the text determines them and they are few."""
         if node.kind != "for" or node.name.endswith("@") or self._visits > _VISITS:
             return None
         values: list[Field] = []
@@ -357,7 +357,7 @@ def _run_simple(node: Simple, state: ShellState) -> _Pair:
 
 
 def _declare_variables(operands: list[Field], state: ShellState) -> ShellState:
-    """The state after variables were declared or unset, if the text says which; else lost."""
+    """The state after variables were declared or unset; unknown if the text is unclear."""
     variables = dict(state.variables)
     for field in operands:
         name = _NAMED.fullmatch(field.value) if field.single else None

@@ -1,4 +1,4 @@
-"""Which programs are run: bash, and others that are the user's own."""
+"""Find bash and the user's own programs."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _ELSEWHERE = ("/bin", "/usr/bin", "/usr/local/bin")
 
 @lru_cache(maxsize=64)
 def find_bash(path: str) -> str:
-    """The first bash in `path`, or in the usual places."""
+    """The first bash in `path`, or in the usual directories."""
     if (
         program := _find_in_directories("bash", (*path.split(os.pathsep), *_ELSEWHERE))
     ) is not None:
@@ -35,14 +35,14 @@ def _find_in_directories(name: str, directories: Sequence[str]) -> str | None:
 
 
 class BashConfig(msgspec.Struct, frozen=True):
-    """Which bash runs commands, who runs it, and what it knows."""
+    """Which bash runs commands, through which prefix, and with which definitions."""
 
     program: str | None = None
-    """Its path; unset, or no bash: the first on PATH."""
+    """Its path; if unset or missing, the first bash on PATH."""
     prefix: tuple[str, ...] = ()
-    """A program, with its first arguments, that is handed each command line to run."""
+    """A program with its first arguments that runs each command line."""
     with_snapshot: bool = False
-    """Whether commands have the functions and aliases of the user's own shell."""
+    """Whether commands have the functions and aliases of the user's shell."""
 
     def found(self, path: str) -> str:
         """The bash to start."""
@@ -52,17 +52,17 @@ class BashConfig(msgspec.Struct, frozen=True):
         return find_bash(path)
 
     def resolve_prefix(self, path: str) -> tuple[str, ...]:
-        """The prefix, with its program by its place: it is one for all directories."""
+        """The prefix with the absolute path of its program."""
         name, *first = self.prefix
         place = _find_in_directories(name, path.split(os.pathsep)) if "/" not in name else name
         if place is None or not place.startswith("/") or not os.access(place, os.X_OK):
-            reason = f"{name!r}, which the setting `shell.prefix` hands commands to, is not there"
-            raise CannotStart(reason, "A person has to mend the setting: tell them.")
+            reason = f"{name!r} from the setting `shell.prefix` does not exist"
+            raise CannotStart(reason, "Ask the user to correct the setting.")
         return (place, *first)
 
 
 def list_project_programs(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
-    """Names under which `path` finds a program that lies in one of the roots."""
+    """Names under which `path` finds a program in one of the roots."""
     found: set[str] = set()
     elsewhere: list[str] = []
     for place, is_ours in _list_search_directories(path, cwd, roots):
@@ -80,7 +80,7 @@ def list_project_programs(path: str, cwd: str, roots: tuple[str, ...]) -> frozen
 def _list_search_directories(
     path: str, cwd: str, roots: tuple[str, ...]
 ) -> tuple[tuple[str, bool], ...]:
-    """Where programs are looked for, and whether that is in the roots; nothing if no place is."""
+    """The searched directories, and whether each is in the roots; empty if none is."""
     entries = path.split(os.pathsep)
     places = [entry if entry.startswith("/") else f"{cwd}/{entry}" for entry in entries]
     reals = map(os.path.realpath, places)
@@ -90,7 +90,7 @@ def _list_search_directories(
 
 @lru_cache(maxsize=64)
 def _list_programs(place: str, _changed_at: int, roots: tuple[str, ...]) -> frozenset[str]:
-    """The files there, without links to the same program elsewhere, such as an interpreter."""
+    """The programs in a directory, without links to the same program elsewhere."""
     try:
         names = os.listdir(place)
     except OSError:
@@ -136,7 +136,7 @@ _OF_THE_SHELL = frozenset(
 
 
 def is_plain_program(text: str) -> bool:
-    """Whether `text` runs one program and nothing else; False where that is not obvious."""
+    """Whether `text` certainly runs one program and nothing else."""
     found = _PLAIN.match(text)
     return found is not None and found[1] not in _OF_THE_SHELL
 
@@ -151,5 +151,5 @@ _NAMED = re.compile(rf"(?<![\w.-])(?:{'|'.join(_GAINING)})(?![\w.-])")
 
 
 def can_be_restricted(command: str) -> bool:
-    """Whether no word of a command names a program that is there to gain rights."""
+    """Whether no word of a command names a program that gains privileges."""
     return _NAMED.search(command) is None

@@ -1,4 +1,4 @@
-"""What a command says: both ends in memory, all of it up to a limit in a file, true totals."""
+"""Capture a command's output: both ends in memory, all of it in a file, exact totals."""
 
 import os
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from handaxe.text.redact import RedactedStream, Redactor
 from handaxe.text.secrets import MIN_CHARS
 
 END_BYTES = 1 << 17
-"""How much of each end stays in memory."""
+"""The size of each end in memory."""
 FILE_FROM_BYTES = 1 << 14
-"""Output shorter than this needs no file, unless the command goes to the background."""
+"""Shorter output needs no file, unless the command moves to the background."""
 
 _SAMPLE_BYTES = 1 << 13
 _EARLY_BYTES = 1 << 20
@@ -37,8 +37,8 @@ class OutputCapture:
     ) -> None:
         """Without a `path` there is no file.
 
-        `is_heard_from_start`: the first follower also gets the earlier output. `redactor` removes
-        secrets before output is kept or passed on.
+        `is_heard_from_start`: the first listener also gets earlier output. `redactor` removes
+        secrets before anything is stored or passed on.
         """
         self._path = path
         self._file_from = file_from_bytes
@@ -57,14 +57,14 @@ class OutputCapture:
         self._listeners: list[Callable[[bytes], None]] = []
         self._redactor = redactor
         self._streams: dict[bool, RedactedStream] = {}
-        """Standard error may come apart from standard output, so each has a stream of its own."""
+        """Standard error may be separate from standard output, so each has its own stream."""
         self.received_bytes = 0
-        """All that came, also what is held because a secret may begin there."""
+        """All received bytes, including those held back because a secret may begin there."""
         self.total_bytes = 0
         self.has_file = False
 
     def take(self, piece: bytes | bytearray, size: int, *, is_heard: bool = True) -> None:
-        """Take in the first `size` bytes of `piece`; followers get it if `is_heard`."""
+        """Add the first `size` bytes of `piece`; listeners get them if `is_heard`."""
         self.received_bytes += size
         stream = self._streams.get(is_heard)
         if stream is None and self._redactor and not self._is_closed:
@@ -97,7 +97,7 @@ class OutputCapture:
                 listener(heard)
 
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
-        """Hear every piece from now on, or from the start."""
+        """Receive every further piece, or all from the start."""
         self._listeners.append(listener)
         if self._early is not None:
             early, self._early = bytes(self._early), None
@@ -110,7 +110,7 @@ class OutputCapture:
         return leave
 
     def open_file(self, newest: memoryview | None = None) -> None:
-        """Begin to keep it in a file; `newest` has been counted and may be longer than the head."""
+        """Start the file; `newest` is already counted and may exceed the head."""
         if self.has_file or self._has_failed:
             return
         try:
@@ -122,7 +122,7 @@ class OutputCapture:
             self._has_failed = True
             return
         with suppress(OSError, DiskFault):
-            # Whoever makes room on the disk sees by this that the command goes on (`retention`).
+            # `retention` sees by this time that the command is still running.
             locks.hold(self._file, shared=True, wait_s=0)
         self.has_file = True
         if self._room is not None:
@@ -133,7 +133,7 @@ class OutputCapture:
             self._write(newest)
 
     def close(self) -> None:
-        """Nothing more will come: the end goes to the file where the middle was left out."""
+        """Finish: write the end to the file if the middle was left out."""
         for is_heard, stream in self._streams.items():
             if rest := stream.finish():
                 self._keep(rest, len(rest), is_heard=is_heard)
@@ -156,11 +156,11 @@ class OutputCapture:
 
     @property
     def is_cut(self) -> bool:
-        """Whether its file lacks something, at least until it ends."""
+        """Whether its file is incomplete, at least until it ends."""
         return self.has_file and self._in_file < self.total_bytes
 
     def output(self, limit_chars: int) -> CommandOutput:
-        """Both ends as text, at most so much of them."""
+        """Both ends as text, at most this long."""
         head, tail = self._ends(limit_chars)
         return CommandOutput(
             head=head,
@@ -172,12 +172,12 @@ class OutputCapture:
         )
 
     def whole(self) -> bytes | None:
-        """The very bytes, if all of them are in memory."""
+        """The exact bytes, if all of them are in memory."""
         is_all = self.total_bytes == len(self._head) + len(self._tail)
         return bytes(self._head + self._tail) if is_all else None
 
     def tail(self, limit_chars: int) -> str:
-        """The end of it as text."""
+        """The end as text."""
         wanted = limit_chars * 4
         raw = bytes(self._tail[-wanted:])
         if len(raw) < wanted:
@@ -187,7 +187,7 @@ class OutputCapture:
         return text[-limit_chars:] if limit_chars > 0 else ""
 
     def last_line(self) -> str | None:
-        """The text after the last line break."""
+        """The text after the last line break, if any."""
         held = b"".join(stream.held for stream in self._streams.values())
         # A longer piece may be most of a secret.
         held = held if len(held) < MIN_CHARS else b""
@@ -243,7 +243,7 @@ class OutputCapture:
 
 
 def _cut_head(text: str, limit_chars: int) -> str:
-    """The head of a text, at a line break where one is near."""
+    """The head of a text, cut at a nearby line break."""
     if len(text) <= limit_chars:
         return text
     cut = text.rfind("\n", limit_chars // 2, limit_chars)
@@ -251,7 +251,7 @@ def _cut_head(text: str, limit_chars: int) -> str:
 
 
 def _cut_tail(text: str, limit_chars: int) -> str:
-    """The end of a text, from a line break where one is near."""
+    """The end of a text, cut at a nearby line break."""
     if len(text) <= limit_chars:
         return text
     begin = len(text) - limit_chars

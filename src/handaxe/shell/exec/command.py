@@ -1,4 +1,4 @@
-"""One command: what its warden and its pipe say, turned into output and an end."""
+"""One command: turns messages of its worker and its output into a result."""
 
 import asyncio
 import os
@@ -33,9 +33,9 @@ SMALL_READ_BYTES = 1 << 16
 LARGE_READ_BYTES = 1 << 18
 PIPE_BYTES = 1 << 20
 ANSWER_S = 7.0
-"""A warden that was asked to stop a command and says nothing for so long is ended itself."""
+"""A worker that does not answer a stop request for this long is killed."""
 PROD_S = 1.0
-"""A warden that owes an answer for so long is woken, should it have been stopped."""
+"""A worker that does not answer for this long is woken, in case it was suspended."""
 
 _F_SETPIPE_SZ = 1031
 _BUFFERS = threading.local()
@@ -43,14 +43,14 @@ T = TypeVar("T")
 
 
 class LocalCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What one command is started with, beside itself."""
+    """The options of one command."""
 
     job_id: str
     mark: str
-    """The mark in the environment of its processes."""
+    """The tag in the environment of its processes."""
     output_path: str
     stays_in: str | None
-    """The directory the shell ends in, where that is known beforehand."""
+    """The final directory of the shell, if it is known beforehand."""
     runaway_bytes: int
     confined: ConfinedCommand
     on_settled: Callable[["LocalCommand"], None]
@@ -58,7 +58,7 @@ class LocalCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LocalCommand(RunningCommand):
-    """A command that a warden runs."""
+    """A command that a worker runs."""
 
     def __init__(
         self, command: ShellCommand, terms: LocalCommandOptions, capture: OutputCapture
@@ -88,11 +88,11 @@ class LocalCommand(RunningCommand):
 
     @property
     def job_id(self) -> str:
-        """What it is called among the background work."""
+        """Its id among background jobs."""
         return self._terms.job_id
 
     def attach(self, line: WorkerConnection, pipe: int, errors: int = -1) -> None:
-        """Listen to the warden and to the pipe from now on; `errors`: standard error is apart."""
+        """Listen to the worker and the pipe; `errors`: standard error is separate."""
         self._line, self._pipe, self._errors = line, pipe, errors
         self._loop.add_reader(line, self._handle_message)
         self._loop.add_reader(pipe, self._handle_output)
@@ -110,12 +110,12 @@ class LocalCommand(RunningCommand):
 
     @property
     def end(self) -> CommandEnd | None:
-        """How it ended; None while it runs."""
+        """Its end; None while it runs."""
         return self._end
 
     @property
     def state(self) -> JobState:
-        """How it stands now."""
+        """Its current state."""
         end = self._end
         return JobState(
             job_id=self._terms.job_id,
@@ -136,23 +136,23 @@ class LocalCommand(RunningCommand):
         )
 
     def output(self, limit_chars: int) -> CommandOutput:
-        """What it has said so far, at most this much of it."""
+        """Its output so far, at most this much."""
         return self._capture.output(limit_chars)
 
     def tail(self, limit_chars: int) -> str:
-        """The end of what it has said so far, fit for a model."""
+        """The end of its output so far, for a model."""
         return self._capture.tail(limit_chars)
 
     def whole(self) -> bytes | None:
-        """The very bytes it said, unless they are too many."""
+        """The exact bytes of its output, unless there are too many."""
         return self._capture.whole()
 
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
-        """Get every piece of output from now on; calling the result ends that."""
+        """Receive every further piece of output; call the result to stop."""
         return self._capture.follow(listener)
 
     def let_go(self) -> None:
-        """Make it background work: it may outlive the call, and its end is announced."""
+        """Make it a background job: it may outlive the call, and its end is announced."""
         if not self.is_let_go:
             self._terms.on_let_go(self)
             self.is_let_go = True
@@ -161,7 +161,7 @@ class LocalCommand(RunningCommand):
                 self._capture.close()
 
     async def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for its end; False if the time was up first."""
+        """Wait for its end; False if the time was over first."""
         if self._end is not None:
             return True
         waiter: asyncio.Future[bool] = self._loop.create_future()
@@ -178,7 +178,7 @@ class LocalCommand(RunningCommand):
                 self._waiters.remove(waiter)
 
     async def stop(self, *, time_is_up: bool = False) -> None:
-        """End it with everything it started; returns when nothing of it lives."""
+        """Stop it with all its processes; returns when none is left."""
         self._ask_to_stop("time_up" if time_is_up else "stopped")
         await self.wait()
 
@@ -250,7 +250,7 @@ class LocalCommand(RunningCommand):
             self._ask_to_stop("own_output")
 
     def _wake_worker(self) -> None:
-        """Check the state: the process that should report may have been stopped by a command."""
+        """A message is overdue: wake the worker, which a command may have suspended."""
         if self._line is not None:
             WORKERS.wake_worker(self._line)
             self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
@@ -264,7 +264,7 @@ class LocalCommand(RunningCommand):
             self._started.set_exception(fault)
 
     def _drop_worker(self) -> None:
-        """The warden is dead or deaf: the supervisor has to end what it had."""
+        """The worker is dead or hangs: the supervisor must end its processes."""
         if self._rescue is None and self._end is None and self._line is not None:
             self._loop.remove_reader(self._line)
             self._rescue = self._loop.create_task(self._request_rescue())
@@ -274,7 +274,7 @@ class LocalCommand(RunningCommand):
 
         assert self._line is not None
         await asyncio.to_thread(WORKERS.end, self._line.worker_pid)
-        # Whoever killed the supervisor as well has not taken this away.
+        # A killed supervisor does not affect this.
         await asyncio.to_thread(kill_tagged, MARK, self._terms.mark)
         was_there = bool(self._line.worker_pid)
         self._settle(signal.SIGKILL, survivors=0, cwd=None, is_clean=False)
@@ -282,10 +282,10 @@ class LocalCommand(RunningCommand):
             # A command can be faster in killing its warden than that in saying that it began.
             _resolve(self._started, None)
         elif not self._started.done():
-            self._started.set_exception(CannotStart("what runs commands did not come up"))
+            self._started.set_exception(CannotStart("the process that runs commands did not start"))
 
     def _settle(self, status: int, *, survivors: int, cwd: str | None, is_clean: bool) -> None:
-        """It has ended and nothing of it lives."""
+        """It has ended and no process is left."""
         line, self._line = self._line, None
         if line is None:
             return
@@ -320,7 +320,7 @@ class LocalCommand(RunningCommand):
         self._terms.on_settled(self)
 
     def _has_more(self) -> bool:
-        """Read the rest of the pipe without waiting."""
+        """Read the rest of the pipe, without waiting."""
         before = self._capture.received_bytes
         if self._errors >= 0:
             self._handle_errors()
@@ -353,13 +353,13 @@ _ENDED_BY: dict[Ended, EndedBy] = {
 
 
 def _parse_cwd(said: bytes, stays_in: str | None) -> str | None:
-    """The directory the shell named, or is known to stay in, if it is one."""
+    """The final directory of the shell, if it is valid."""
     path = stays_in or os.fsdecode(said.removesuffix(b"\n"))
     return path if path.startswith("/") and os.path.isdir(path) else None
 
 
 def _widen_pipe(pipe: int) -> bytearray:
-    """A lot is coming: let the pipe hold larger pieces; what to read them into."""
+    """Enlarge the pipe for large output; returns the read buffer."""
     if not hasattr(_BUFFERS, "large"):
         _BUFFERS.large = bytearray(LARGE_READ_BYTES)
     with suppress(OSError):
@@ -379,7 +379,7 @@ def _resolve(future: "asyncio.Future[T]", value: T) -> None:
 
 
 def find_cwd_problem(path: str, *, is_confined: bool) -> str | None:
-    """Why a program cannot be started in a directory; None if no reason is known."""
+    """Why a program cannot start in a directory; None if it can, as far as known."""
     if not os.access(path, os.X_OK):
         return os.strerror(_get_errno(path))
     if is_confined and os.geteuid() == 0 and not _is_open_to_owner(path):
@@ -397,7 +397,7 @@ def _get_errno(path: str) -> int:
 
 
 def _is_open_to_owner(path: str) -> bool:
-    """Whether root gets there by modes alone: in the sandbox it has no other rights."""
+    """Whether root gets there by modes alone, because it has no other rights in the sandbox."""
     place = path
     while True:
         try:

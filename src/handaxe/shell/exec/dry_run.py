@@ -1,4 +1,4 @@
-"""Try a command where nothing lasts: its writes go to a layer above the roots, and away."""
+"""Dry runs: run a command with its writes in an overlay that is discarded."""
 
 import asyncio
 import os
@@ -27,12 +27,12 @@ from handaxe.text.paths import is_inside
 
 MAX_OUTPUT_CHARS = 30_000
 _APART = (*ISOLATION, OWN_NETWORK)
-"""No process outside can be reached."""
+"""Processes and network are isolated too."""
 _PROBE_S = 10.0
 
 
 class OverlayPreviews(CommandPreviews):
-    """Runs commands under bubblewrap, each root covered by an overlay of its own."""
+    """Runs commands under bubblewrap with an overlay on each root."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class OverlayPreviews(CommandPreviews):
         environment: Callable[[], Mapping[str, str]] = lambda: clean_environment(os.environ, {}),
         program: str | None = None,
     ) -> None:
-        """`hidden` are places that commands may not read.
+        """`hidden` are paths that commands may not read.
 
-        `view` are options of bubblewrap that show a part of the machine; None: all of it is shown.
+        `view` are bubblewrap options that show a part of the machine; None: all of it.
         """
         self._roots = roots
         self._environment = environment
@@ -55,7 +55,7 @@ class OverlayPreviews(CommandPreviews):
         self._is_possible = False
 
     async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
-        """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
+        """Run the command; a `ToolFault` if this machine cannot isolate its changes."""
         roots = _find_outermost_roots(self._roots())
         program = self._program or find_overlay_program(roots)
         if sys.platform != "linux" or program is None:
@@ -85,13 +85,13 @@ class OverlayPreviews(CommandPreviews):
         if view is None:
             seen = ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run", *temp]
             return [*_APART, *seen, *_build_mounts(layers, hidden)]
-        # What lies elsewhere is hidden by the view itself.
+        # Other hidden paths are hidden by the view itself.
         inside = [path for path in hidden if any(is_below(path, root) for root in roots)]
         return [*_APART, *view, *_build_mounts(layers, inside), "--remount-ro", "/"]
 
 
 class _Layer:
-    """One root, and the directories that take what is written to it."""
+    """One root, and the directories that receive its writes."""
 
     def __init__(self, root: str, upper: str, work: str) -> None:
         self.root, self.upper = root, upper
@@ -107,7 +107,7 @@ class _Layer:
 
 
 def _build_mounts(layers: Sequence[_Layer], hidden: Sequence[str]) -> list[str]:
-    """Layers and what covers hidden places, wider ones first, so that the more specific wins."""
+    """The overlays and covers of hidden paths, wider ones first, so that the more specific wins."""
     steps: list[tuple[int, int, tuple[str, ...]]] = []
     steps += [(count_components(layer.root), 0, layer.options) for layer in layers]
     for path in hidden:
@@ -123,7 +123,7 @@ def _build_mounts(layers: Sequence[_Layer], hidden: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _call_filter() -> Generator[tuple[str, ...]]:
-    """The option that refuses the system calls that escapes need; none on unknown machines."""
+    """The option for the system call filter; empty on unsupported machines."""
     if not seccomp.is_supported():
         yield ()
         return
@@ -143,7 +143,7 @@ def _find_outermost_roots(roots: Sequence[str]) -> list[str]:
 
 
 def _find_outside_directory(roots: Sequence[str]) -> str:
-    """A directory for the layers that is not itself below a root."""
+    """A directory for the overlays that is not below a root."""
     home = os.path.expanduser("~")  # noqa: PTH111 - there may be none
     for place in (tempfile.gettempdir(), "/var/tmp", "/dev/shm", home):  # noqa: S108
         real = resolve_links(place)
@@ -155,7 +155,7 @@ def _find_outside_directory(roots: Sequence[str]) -> str:
 
 
 async def _probe(program: str, options: Sequence[str], roots: Sequence[str]) -> None:
-    """Find out whether the system lets us, before a failure could be taken for the command's."""
+    """Check that the system allows it, so that a failure is not taken for the command's."""
     process = await asyncio.create_subprocess_exec(
         program,
         *options,

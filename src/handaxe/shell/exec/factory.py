@@ -1,4 +1,4 @@
-"""The shell of a session as its settings describe it."""
+"""Create the shell of a session from its settings."""
 
 import sys
 import threading
@@ -16,13 +16,13 @@ from handaxe.shell.exec.retention import prune_outputs
 from handaxe.text.redact import Redactor
 
 TASKS = "tasks"
-"""Where the output of commands is, below a session's directory."""
+"""The directory of command output, below a session's directory."""
 
 _DAY_S = 86_400.0
 PRUNE_EVERY_BYTES = 64 << 20
-"""So much may be written before it is looked again whether all of it is too much."""
+"""After writing this much, the total size of output is checked again."""
 _written: dict[Path, int] = {}
-"""How much this process has kept since it last made room, by where sessions lie."""
+"""What this process has written since its last check, by sessions directory."""
 
 
 def create_shell(
@@ -35,12 +35,12 @@ def create_shell(
     on_end: Callable[[RunningCommand], None] | None = None,
     redactor: Redactor | None = None,
 ) -> LocalShell:
-    """A shell that keeps output below the session's directory.
+    """A shell that saves output below the session's directory.
 
-    `more` is what commands find too; `redactor` takes secrets out of output.
+    `more` are additional variables of commands; `redactor` removes secrets from output.
     """
     if sys.platform != "linux":
-        raise SetupError("Commands can only be run on Linux so far; other tools work here.")
+        raise SetupError("Commands currently run only on Linux; other tools work here.")
     options = settings.shell
     sessions = session_directory.parent
     if sessions not in _written:
@@ -73,7 +73,7 @@ def _note_written(size: int, sessions: Path, settings: Settings) -> None:
 
 
 def _make_room(sessions: Path, settings: Settings) -> None:
-    """Let old output go, beside what runs and not before it."""
+    """Delete old output in the background."""
     _written[sessions] = 0
     days = settings.cleanup_period_days or settings.retention_days
     limits = {"max_bytes": settings.shell.max_kept_bytes, "max_age_s": days * _DAY_S}

@@ -1,4 +1,4 @@
-"""The shell of one session: starts commands, knows what runs, ends all of it at the close."""
+"""The shell of one session: starts commands, lists running ones, ends all of them on close."""
 
 import asyncio
 import errno
@@ -33,7 +33,7 @@ from handaxe.shell.exec.retention import OUTPUT_SUFFIX
 from handaxe.text.redact import Redactor
 
 ANSWER_S = 10.0
-"""How long the login shell may take to tell its PATH."""
+"""How long the login shell may take to print its PATH."""
 
 _MAX_ARGUMENT_BYTES = 1 << 17
 _STANDARD_ERROR = 2
@@ -41,20 +41,20 @@ _PREFIXES = {"shell": "bash", "monitor": "monitor"}
 
 
 class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much commands of a session may take."""
+    """Limits for the commands of a session."""
 
     max_file_bytes: int = 64 << 20
-    """How much of one command's output is kept on disk."""
+    """The output of one command that is stored on disk."""
     max_session_bytes: int = 1 << 30
-    """How much output of all its commands is kept; files of ended ones are removed first."""
+    """The stored output of all its commands; files of ended ones are deleted first."""
     runaway_bytes: int = 5_000_000_000
-    """A command that says more than this is ended."""
+    """A command with more output than this is ended."""
     file_from_bytes: int = FILE_FROM_BYTES
-    """What says less needs no file."""
+    """Shorter output needs no file."""
 
 
 class LocalShell(Shell):
-    """Commands of one session on this machine."""
+    """The commands of one session on this machine."""
 
     def __init__(
         self,
@@ -68,9 +68,10 @@ class LocalShell(Shell):
         asks_login_shell: bool = False,
         bash: BashConfig | None = None,
     ) -> None:
-        """Keep output below `directory`.
+        """Save output below `directory`.
 
-        `on_end` is called at the end of every background command, `on_written` for kept bytes.
+        `on_end` is called at the end of every background command, `on_written` with every number of
+        saved bytes.
         """
         self._directory = str(directory)
         self._environment = dict(environment)
@@ -82,7 +83,7 @@ class LocalShell(Shell):
         self._limits = limits or ShellLimits()
         self._bash = bash or BashConfig()
         self.open_trace: Callable[[str], int | None] = lambda _: None
-        """As in `Checkpoints`: who wants to know what commands write."""
+        """As in `Checkpoints`: provides trace files for the writes of commands."""
         most = self._limits.max_session_bytes
         self._room = OutputQuota(self._directory, most, on_written=on_written)
         self._token = os.urandom(8).hex()
@@ -92,7 +93,7 @@ class LocalShell(Shell):
 
     @property
     def running(self) -> list[RunningCommand]:
-        """All running commands, in the foreground or background."""
+        """All running commands."""
         return list(self._running.values())
 
     def get_ready(self) -> None:
@@ -100,7 +101,7 @@ class LocalShell(Shell):
         WORKERS.get_ready()
 
     async def start(self, command: ShellCommand) -> RunningCommand:
-        """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
+        """Start a command; a `ToolFault` if that is not possible, in which case nothing ran."""
         if self._is_closed:
             raise ShellClosed
         if command.socket is not None:
@@ -111,22 +112,22 @@ class LocalShell(Shell):
         return await self._start(command, self._environment, start_file)
 
     async def seek(self, program: str, cwd: str) -> str:  # noqa: ARG002 - the same everywhere
-        """Look again for a program that a command did not find; a sentence on it, or nothing."""
+        """Search again for a program that a command did not find; a sentence about it, or empty."""
         return "" if self._login_shell is None else await self._login_shell.seek(program)
 
     async def get_environment(self, cwd: str) -> Mapping[str, str]:  # noqa: ARG002 - as above
-        """The variables that commands in a directory find."""
+        """The variables of commands in a directory."""
         await self._start_file()
         return self._environment
 
     def protect_secrets(self, redactor: Redactor, removed: Iterable[str]) -> None:
-        """Take secrets out of output; `removed` are the variables that commands do not get."""
+        """Redact secrets in output; `removed` are the variables that commands do not get."""
         self._redactor = redactor
         self._removed = tuple(sorted(removed))
 
     @property
     def removed_variables(self) -> tuple[str, ...]:
-        """Variables of the user that commands do not get because they look like secrets."""
+        """The user's variables that commands do not get because they look like secrets."""
         return self._removed
 
     async def _start_file(self) -> int | None:
@@ -178,7 +179,7 @@ class LocalShell(Shell):
                 os.close(inherited[text_fd])
 
     async def _listen(self, command: ShellCommand, socket: Socket) -> LocalCommand:
-        """Run a program of handaxe, which is not a command and is not in the sandbox."""
+        """Run handaxe's own listener program, outside the sandbox."""
         job_id = self._make_id(command)
         mark = f"{self._token}.{job_id}"
         argv, env = build_listener(socket)
@@ -190,7 +191,7 @@ class LocalShell(Shell):
             raise explain_failed_start(error.errno, error.strerror or str(error)) from error
 
     async def close(self) -> None:
-        """End every command of this session; none starts any more."""
+        """End every command of this session; no new one can start."""
         self._is_closed = True
         if self._running:
             await asyncio.gather(*(one.stop() for one in list(self._running.values())))
@@ -198,11 +199,11 @@ class LocalShell(Shell):
             self._snapshot.close()
 
     async def _run_plain(self, text: str, env: Mapping[str, str], timeout_s: float) -> None:
-        """Run a program of handaxe, before the first command of the session."""
+        """Run an internal command before the first command of the session."""
         await self._run_own(text, "/", {**self._environment, **env}, timeout_s)
 
     async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> bytes | None:
-        """What a program of the user prints; None if it cannot run or takes too long."""
+        """The output of a user's program; None if it fails or takes too long."""
         try:
             running = await self._run_own(text, cwd, env, ANSWER_S)
         except ToolFault:
@@ -212,7 +213,7 @@ class LocalShell(Shell):
     async def _run_own(
         self, text: str, cwd: str, env: Mapping[str, str], timeout_s: float
     ) -> LocalCommand | None:
-        """Run a program that is not a command of the model; None if it did not finish in time."""
+        """Run an internal command; None if it did not finish in time."""
         running = await self._start(ShellCommand(call_id="", command=text, cwd=cwd), env)
         try:
             is_done = await running.wait(timeout_s)
@@ -282,7 +283,7 @@ class LocalShell(Shell):
                 ours.append(reading)
                 theirs.append(writing)
                 os.set_blocking(reading, False)
-            # What a monitor says on its standard error is kept, but nobody is told of it.
+            # A monitor's standard error is stored but not sent to the model.
             errors = {_STANDARD_ERROR: theirs[1]} if len(theirs) > 1 else {}
             line.run(
                 confined.argv,
@@ -315,7 +316,7 @@ class LocalShell(Shell):
 
     def _announce(self, running: LocalCommand) -> None:
         if self._on_end is not None:
-            # Later, so that whoever waits for the end has it first and an error there stays there.
+            # Later, so that waiters get the end first and errors stay in the callback.
             asyncio.get_running_loop().call_soon(self._on_end, running)
 
     def _make_id(self, command: ShellCommand) -> str:
@@ -335,7 +336,7 @@ def _confine(
     command: ShellCommand,
     reserved: set[int],
 ) -> ConfinedCommand:
-    """What is run in place of a command, under the sandbox if there is one."""
+    """What is run in place of a command, in the sandbox if there is one."""
     if confiner is None:
         return ConfinedCommand(argv=argv, env=env, is_confined=False)
     confined = confiner.confine(
@@ -349,7 +350,7 @@ def _confine(
         confined.close()
         raise explain_failed_start(errno.EMFILE, "")
     if confined.is_confined:
-        # From inside it would be told as if the command itself had failed.
+        # Inside, it would look as if the command itself had failed.
         reason = find_cwd_problem(command.cwd, is_confined=True)
         if reason is not None:
             confined.close()
@@ -358,7 +359,7 @@ def _confine(
 
 
 def _can_restrict(running: LocalCommand, confined: ConfinedCommand) -> bool:
-    """Whether a command loses nothing that it needs if it can gain no more rights."""
+    """Whether a command works without the ability to gain privileges."""
     return confined.is_confined or can_be_restricted(running.command.command)
 
 
@@ -372,13 +373,13 @@ def _refuse_unencodable(command: ShellCommand) -> None:
 
 
 def _build_command_line(argv: list[str], env: dict[str, str]) -> str:
-    """A command line for the worker; only the shell itself may read the first lines."""
+    """A command line for the prefix program; only the shell itself reads handaxe's first lines."""
     first = env.pop("BASH_ENV", None)
     return shlex.join(argv) if first is None else f"BASH_ENV={first} {shlex.join(argv)}"
 
 
 def _create_command_file(text: str) -> int:
-    """A command too long for an argument, as a file without a name."""
+    """A command that is too long for an argument, as an unnamed file."""
     file = os.memfd_create("handaxe-command", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(file), "wb") as writer:
         writer.write(os.fsencode(text))
@@ -386,16 +387,16 @@ def _create_command_file(text: str) -> int:
 
 
 OPEN_S = 15.0
-"""A server that has not agreed to be listened to by then is given up."""
+"""A server that does not accept the web socket by then is given up."""
 PING_S = 30.0
 SILENT_S = 60.0
-"""A server that answers no ping for so long is gone."""
+"""A server that does not answer pings for this long counts as lost."""
 _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Whom the user trusts beside the system; nothing else of the environment has a say."""
+"""The certificates that the user trusts; no other variable is passed."""
 
 
 def build_listener(socket: Socket) -> tuple[list[str], dict[str, str]]:
-    """The program for this socket, and all that it finds in its environment."""
+    """The program for this socket, and its environment."""
     request = {
         "url": socket.url,
         "host": socket.host.strip("[]"),

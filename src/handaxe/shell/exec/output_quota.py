@@ -1,7 +1,6 @@
-"""How much disk the output of a session's commands may take, all of it together.
+"""The disk quota for the output of a session's commands.
 
-Who keeps output asks here before it writes. What files of other sessions take is the business of
-`retention`.
+`retention` handles the files of other sessions.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from handaxe.shell.exec.retention import list_outputs
 
 
 class OutputQuota:
-    """The room of one session; files of commands that have ended make way, the oldest first."""
+    """The quota of one session; files of ended commands are deleted first, oldest first."""
 
     def __init__(
         self,
@@ -28,15 +27,15 @@ class OutputQuota:
         self._open: set[Path] = set()
 
     def enter(self, path: str) -> None:
-        """A command begins to keep its output there."""
+        """A command starts to save its output there."""
         self._open.add(Path(path))
 
     def leave(self, path: str) -> None:
-        """It has ended; its file may make way for others."""
+        """It has ended; its file may be deleted."""
         self._open.discard(Path(path))
 
     def take(self, wanted: int) -> int:
-        """How many of so many bytes may be written; they count as written."""
+        """How many of these bytes may be written; they count as written."""
         if self._used_bytes is None:
             self._used_bytes = sum(left.size_bytes for left in list_outputs(self._directory))
         if self._used_bytes + wanted > self._max_bytes:
@@ -47,7 +46,7 @@ class OutputQuota:
         return granted
 
     def _make_room(self, wanted: int) -> int:
-        """What is used once old files went; some more than needed, so that this is seldom."""
+        """The usage after deleting old files; deletes more than needed, so that this is rare."""
         found = sorted(list_outputs(self._directory), key=lambda left: left.written_at)
         used = sum(left.size_bytes for left in found)
         enough = self._max_bytes - max(wanted, self._max_bytes // 8)

@@ -1,4 +1,4 @@
-"""The upper layer of an overlay as changes of the tree below it."""
+"""Read the upper layer of an overlay as changes of the tree below it."""
 
 import os
 import stat
@@ -24,13 +24,13 @@ class LayerChanges(msgspec.Struct):
 
 
 def read_layer(upper: str, root: str, into: LayerChanges) -> None:
-    """Compare what was written to a layer with what is below it."""
+    """Compare the writes in a layer with the tree below it."""
     for path, layered in _walk_changes(upper, root, into):
         _compare(path, layered, into)
 
 
 def _walk_changes(upper: str, root: str, into: LayerChanges) -> Iterator[tuple[str, str | None]]:
-    """Every path that differs, with its place in the layer; None where it would be deleted."""
+    """Every path that differs, with its path in the layer; None if it would be deleted."""
     waiting = [(upper, root)]
     while waiting:
         layered, real = waiting.pop()
@@ -118,7 +118,7 @@ def _is_same_large(path: str, layered: str) -> bool:
 
 
 def _add_diff(shown: str, before: bytes | None, after: bytes | None, into: LayerChanges) -> bool:
-    """Show changed lines; False without any."""
+    """Show changed lines; False if there are none to show."""
     from handaxe.text.diff import diff_texts
     from handaxe.text.encoding import NotText, decode
 
@@ -138,7 +138,7 @@ def _add_diff(shown: str, before: bytes | None, after: bytes | None, into: Layer
 
 
 def _read_small_file(path: str) -> bytes | None:
-    """The bytes of a file that is small enough to be shown."""
+    """The bytes of a file that is small enough to show."""
     try:
         if Path(path).stat().st_size > MAX_DIFFED_BYTES:
             return None

@@ -1,7 +1,7 @@
-"""The `/tmp` of a dry run: the existing temporary files, with writes that are dropped.
+"""The `/tmp` of a dry run: the existing temporary files, writable without effect.
 
-An overlay cannot cover a directory with other mounted file systems, and any program may have
-mounted one below `/tmp`. Then its parts are shown one by one, without those mounts.
+An overlay cannot cover a directory with other mounts inside, and any user may have mounted
+something below `/tmp`. Then its parts are shown one by one, without those mounts.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from handaxe.text.paths import is_inside
 _TEMP = "/tmp"  # noqa: S108 - the command's own view of it
 _MOUNTS = Path("/proc/self/mountinfo")
 _MOST_ENTRIES = 100
-"""Each directory is a mount of its own, which takes a millisecond or two."""
+"""Each directory is its own mount, which takes a millisecond or two."""
 _MOST_COPIED_BYTES = 1 << 20
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
@@ -36,7 +36,7 @@ def find_mounts(directory: str) -> list[str]:
 
 
 def build_temp_options(roots: Sequence[str], place: str) -> list[str]:
-    """The options of bubblewrap for `/tmp`; copies of its files are put into `place`."""
+    """The bubblewrap options for `/tmp`; copies of its files are put into `place`."""
     if any(is_below(_TEMP, root) for root in roots):
         # The overlay of that root covers it already.
         return []
@@ -69,7 +69,7 @@ def _read_mtime(entry: os.DirEntry[str]) -> int:
 
 
 def _show(entry: os.DirEntry[str], shown: str) -> list[str]:
-    """Copy small files, and return the options for large ones."""
+    """Copy small entries, and return the options for others."""
     # What went away meanwhile, or may not be read, is not shown.
     with contextlib.suppress(OSError):
         if entry.is_dir(follow_symlinks=False):
@@ -83,7 +83,7 @@ def _show(entry: os.DirEntry[str], shown: str) -> list[str]:
 
 
 def _unescape(path: bytes) -> str:
-    """A path as the kernel lists it: blanks and line breaks are octal numbers."""
+    """Decode the octal escapes in the kernel's list of mounts."""
     return os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 8)]), path))
 
 
@@ -91,7 +91,7 @@ OLDEST = (0, 11)
 
 
 def find_overlay_program(roots: Sequence[str]) -> str | None:
-    """A bubblewrap with overlays: the one that came with us, or the system's; never a root's."""
+    """A bubblewrap with overlay support: the bundled or the system's; never a root's."""
     for place in (*find_bundled_paths(), *SYSTEM_PLACES):
         real = os.path.realpath(place)
         is_foreign = any(is_inside(real, root) for root in roots)

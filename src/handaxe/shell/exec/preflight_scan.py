@@ -1,6 +1,6 @@
-"""A bounded look at the disk before a command runs: trees, archives, files with secrets, git.
+"""Limited reads of the disk before a command runs: trees, archives, files with secrets, git.
 
-Every function stops at its bound and returns None then: an incomplete scan counts as unknown.
+Every function returns None above its limit: an incomplete result is unknown.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from handaxe.process.child_environment import clean_environment
 from handaxe.process.process_tags import tag_environment
 
 MAX_NAMES = 50_000
-"""How many names of a tree or an archive are read."""
+"""Maximum number of names in a tree or archive."""
 MAX_MATCHES = 2_000
 MAX_SECONDS = 2.0
 _MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
@@ -22,7 +22,7 @@ _ENV_PATHS = (":(top,glob,icase)**/.env", ":(top,glob,icase)**/.env.*")
 
 
 def list_tree(path: str) -> list[str] | None:
-    """Every name below a directory, relative to it, links not followed; empty for a file."""
+    """Every name below a directory, relative to it, without following links; empty for a file."""
     found: list[str] = []
     for name, _ in _walk(path):
         found.append(name)
@@ -58,7 +58,7 @@ def list_names(argv: Sequence[str], cwd: str, *, null: bool) -> list[str] | None
 
 
 def expand_glob(pattern: str) -> list[str] | None:
-    """What an absolute glob names now."""
+    """The paths that an absolute glob matches now."""
     import glob
 
     found = list(itertools.islice(glob.iglob(pattern), MAX_MATCHES + 1))  # noqa: PTH207
@@ -66,7 +66,7 @@ def expand_glob(pattern: str) -> list[str] | None:
 
 
 def has_link(path: str, *, is_archive: bool) -> bool:
-    """Whether a tree or an archive is or holds a link, or cannot be looked at whole."""
+    """Whether a tree or archive contains a link, or cannot be read completely."""
     if is_archive:
         import tarfile
 
@@ -85,7 +85,7 @@ def has_link(path: str, *, is_archive: bool) -> bool:
 
 
 def is_directory(path: str) -> bool:
-    """Whether the path is a directory, links followed."""
+    """Whether the path is a directory, with links resolved."""
     return os.path.isdir(path)
 
 
@@ -95,12 +95,12 @@ def is_link(path: str) -> bool:
 
 
 def resolve_links(path: str) -> str:
-    """Where the links of a path lead."""
+    """The path with links resolved."""
     return os.path.realpath(path)
 
 
 def list_archive(path: str) -> list[str] | None:
-    """Every name in a tar or zip archive; None where it cannot be read within the bound."""
+    """Every name in a tar or zip archive; None if it exceeds the limit or is unreadable."""
     import tarfile
     import zipfile
 
@@ -133,7 +133,7 @@ def find_named(
     shown_only: bool = False,
     without: Sequence[str] = (),
 ) -> str | None:
-    """The first file below a directory whose name fits; empty for none, None beyond the bound."""
+    """The first file below a directory with a matching name; empty: none, None: above the limit."""
     seen = 0
     waiting = [path]
     while waiting:
@@ -161,7 +161,7 @@ def find_named(
 def find_tracked_env_file(
     directory: str, is_named: Callable[[str], bool], *, past: bool, paths: Sequence[str] = ()
 ) -> str | None:
-    """A file with secrets that git tracks, or ever did; empty for none, None beyond the bound."""
+    """A file with secrets in git's index or history; empty for none, None above the limit."""
     listed = _ask_git(directory, "ls-files", "-z", "--", *(paths or _ENV_PATHS))
     if listed is None:
         return None
@@ -181,7 +181,7 @@ def find_tracked_env_file(
 
 
 def _ask_git(directory: str, *arguments: str) -> str | None:
-    """What git prints; nothing outside a repository, None where it may not be started."""
+    """The output of git; empty outside a repository, None if git may not run."""
     from handaxe.git.command import GitFailed, find_obstacles, make_command, run_git
     from handaxe.git.discovery import UnclearRepository, find_repository
 

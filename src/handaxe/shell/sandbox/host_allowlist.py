@@ -1,4 +1,4 @@
-"""Which hosts a list allows. Names are compared by whole labels, never by a part of their text."""
+"""Allowed hosts. Names are compared by whole labels, never by a part of their text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 
 
 def normalize_host(host: str) -> str | None:
-    """A host name in the one form that is compared; None if it is invalid."""
+    """A host name in its normalized form; None if it is not valid."""
     name = host.lower()
     if name.startswith("[") and name.endswith("]"):
         name = name[1:-1]
@@ -27,7 +27,7 @@ def normalize_host(host: str) -> str | None:
 
 
 def find_pattern_problem(pattern: str) -> str | None:
-    """What is wrong with a pattern of a list."""
+    """The problem of a pattern."""
     body = pattern.removeprefix("*.")
     if pattern == "*" or (body and "*" not in body and normalize_host(body) is not None):
         return None
@@ -35,7 +35,7 @@ def find_pattern_problem(pattern: str) -> str | None:
 
 
 def is_host_match(pattern: str, host: str) -> bool:
-    """Whether a pattern names a normalized host; `*.x` matches the subdomains of `x`."""
+    """Whether a pattern matches a normalized host; `*.x` matches subdomains of `x`."""
     if pattern == "*":
         return True
     if pattern.startswith("*."):
@@ -45,26 +45,26 @@ def is_host_match(pattern: str, host: str) -> bool:
 
 
 def explain_denial(host: str, denied: Iterable[str]) -> str | None:
-    """Why a normalized host may not be reached, whatever is allowed."""
+    """Why a normalized host is blocked, whatever is allowed."""
     is_denied = any(is_host_match(pattern, host) for pattern in denied)
     return "is in sandbox.network.deniedDomains" if is_denied else None
 
 
 def explain_refusal(host: str, allowed: Sequence[str], denied: Sequence[str]) -> str | None:
-    """Why a normalized host may not be reached; None if it may."""
+    """Why a normalized host is not allowed; None if it is."""
     if (why := explain_denial(host, denied)) is not None:
         return why
     spelled_out = [pattern for pattern in allowed if "*" not in pattern]
     if is_address(host):
         if any(is_host_match(pattern, host) for pattern in spelled_out):
             return None
-        return "is an address; only addresses that sandbox.network.allowedDomains spells out count"
+        return "is an address; addresses need an exact entry in sandbox.network.allowedDomains"
     if any(is_host_match(pattern, host) for pattern in allowed):
         return None
     return "is not in sandbox.network.allowedDomains"
 
 
 def can_be_private(host: str, allowed: Iterable[str]) -> bool:
-    """Whether a listed host is meant to lie in the user's own network."""
+    """Whether a listed host is meant to be in the user's own network."""
     is_listed = any(is_host_match(pattern, host) for pattern in allowed if "*" not in pattern)
     return is_listed and is_local_name(host)

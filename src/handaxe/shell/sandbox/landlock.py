@@ -1,7 +1,7 @@
-"""Confine by Landlock, where namespaces are not available: a plan for the launcher.
+"""Landlock sandboxes, where namespaces are not available: a plan for the launcher.
 
-Landlock only grants, and what it grants holds for everything below. So a hidden place is left
-out by granting all its neighbours, and protected files in a root are put back after the command.
+Landlock only grants access, to everything below a path. So a hidden path is left out by granting
+all its siblings, and protected files in a root are restored after the command.
 """
 
 import os
@@ -22,12 +22,12 @@ LAUNCHER = str(Path(__file__).parents[2] / "process" / "landlock_launcher.py")
 _DEVICES = (
     "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
 )  # fmt: skip
-"""Not `/dev/pts`: a grant for new terminals would hold for those that people sit at."""
+"""Not `/dev/pts`: a grant for new terminals would also apply to the user's terminals."""
 MOST_NEIGHBOURS = 20_000
 
 
 def build_plan(policy: SandboxPolicy) -> bytes:
-    """What is granted, for the launcher."""
+    """The grants, for the launcher."""
     items = ["n"] if policy.network == "open" else []
     if not policy.confines_files:
         items.append("-")
@@ -41,7 +41,7 @@ def build_plan(policy: SandboxPolicy) -> bytes:
 
 
 def find_denied_in_roots(policy: SandboxPolicy) -> list[str]:
-    """Denied places inside a root: a grant for the root covers them, so they cannot be hidden."""
+    """Denied paths inside a root: a grant for the root covers them, so they cannot be hidden."""
     writable = (*policy.roots, policy.temp_directory)
     return [
         path
@@ -79,7 +79,7 @@ def _list_readable(policy: SandboxPolicy) -> list[str]:
 
 
 def _can_be_read(path: str) -> bool:
-    """Whether it could be read without a sandbox; what is missing may be made later."""
+    """Whether it could be read without a sandbox; a missing path may be created later."""
     try:
         return os.stat(path).st_uid == os.geteuid() or any(
             os.access(path, how) for how in (os.R_OK, os.X_OK)
@@ -97,12 +97,12 @@ def _list_parents(path: str) -> Iterator[str]:
 
 
 def list_shortcomings(policy: SandboxPolicy) -> tuple[str, ...]:
-    """What Landlock cannot do of a policy."""
+    """Parts of a policy that Landlock cannot enforce."""
     notes: list[str] = []
     if policy.network == "listed":
-        notes.append("Landlock cannot tell hosts apart, so commands have no network at all.")
+        notes.append("Landlock cannot distinguish hosts, so commands have no network.")
     if policy.local_binding and policy.network != "open":
-        notes.append("Landlock gives no network of its own, so commands cannot listen.")
+        notes.append("Landlock provides no separate network, so commands cannot listen.")
     if policy.confines_files:
-        notes.append("Protected files in working directories are put back after a command.")
+        notes.append("Protected files in working directories are restored after a command.")
     return tuple(notes)

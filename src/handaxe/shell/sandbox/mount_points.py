@@ -1,12 +1,12 @@
-"""Mount points for missing paths: created before a command, removed after it.
+"""Mount points where nothing exists: created before a command, removed after it.
 
-A mount needs an existing path. For a directory this is an empty directory, which git ignores and
-which the user can fill. For a file it is a socket without a listener. Git does not list it, no
-program reads it as an empty file, and a file can be renamed over it. Parallel commands share one. A
-ledger outside the project records them, so that the next process removes those of a killed one.
+A missing directory becomes an empty one, which git ignores and the user can fill. A missing file
+becomes an unused socket: git does not list it, programs do not read it as an empty file, and a file
+can be renamed over it. Parallel commands share them. A ledger outside the project records them, so
+that the next process removes those of a killed one.
 
-Moving a directory is a hundred times faster than making and removing one. So the same directories
-are moved in and out of a store beside the ledger, if that is on the same file system.
+Creating and removing a directory costs a hundred times a rename, so they are reused through a store
+next to the ledger, if that is on the same file system.
 """
 
 import os
@@ -22,16 +22,16 @@ from handaxe.disk.temp_files import rename_new
 _DIRECTORIES = frozenset({".git", ".claude", ".handaxe", ".vscode", ".idea", "hooks"})
 _SOCKET = "socket"
 _ANYWHERE = -100
-"""Instead of a directory: paths are whole."""
+"""Instead of a directory: paths are absolute."""
 
 _lock = threading.Lock()
 _holders: dict[str, int] = {}
-"""How many commands need each place."""
+"""The number of commands that need each path."""
 _stores: dict[str, "_Store"] = {}
 
 
 def acquire_mount_points(paths: Sequence[str], ledger: str | None = None) -> list[str]:
-    """Create missing mount points; the paths to mount on, each to be released."""
+    """Create missing mount points; returns the usable paths, which must be released."""
     made: list[str] = []
     with _lock:
         store = _get_store(ledger) if paths and ledger is not None else None
@@ -49,17 +49,17 @@ def acquire_mount_points(paths: Sequence[str], ledger: str | None = None) -> lis
 
 
 def is_held(path: str) -> bool:
-    """Whether a place is there only because a command needs it."""
+    """Whether a path exists only because a command needs it."""
     return path in _holders
 
 
 def is_for_directory(path: str) -> bool:
-    """Whether what belongs at a place is a directory."""
+    """Whether a path is meant to be a directory."""
     return path.rpartition("/")[2] in _DIRECTORIES
 
 
 def release_mount_points(paths: Sequence[str], ledger: str | None = None) -> None:
-    """A command has ended; unused mount points are removed."""
+    """Release the paths of an ended command and remove unused ones."""
     with _lock:
         store = _stores.get(ledger) if ledger is not None else None
         for path in reversed(paths):
@@ -71,7 +71,7 @@ def release_mount_points(paths: Sequence[str], ledger: str | None = None) -> Non
 
 
 class _Store:
-    """The ledger of this process, and what waits to be used again."""
+    """The ledger of this process, and reusable mount points."""
 
     def __init__(self, directory: str) -> None:
         self._ledger = Path(directory, f"placeholders-{os.getpid()}")
@@ -93,7 +93,7 @@ class _Store:
                 self._noted = paths
 
     def put_directory(self, path: str) -> bool:
-        """Move an empty directory to a place where nothing is; False if it cannot be moved."""
+        """Move an empty directory to a free path; False if that is not possible."""
         if not self._idle:
             self._idle.append(self._make_name())
             Path(self._idle[-1]).mkdir(0o755)
@@ -103,7 +103,7 @@ class _Store:
         return is_moved
 
     def put_socket(self, path: str) -> bool:
-        """Give the one socket a name where nothing is; False if it can have none there."""
+        """Link the socket at a free path; False if that is not possible."""
         socket = f"{self._place}/{_SOCKET}"
         if not os.path.lexists(socket):
             os.mknod(socket, stat.S_IFSOCK | 0o644)
@@ -111,7 +111,7 @@ class _Store:
         return True
 
     def take_back(self, path: str) -> bool:
-        """Move an empty directory back; False if it is something else."""
+        """Move an empty directory back; False if it is missing or not empty."""
         if not is_for_directory(path):
             return False
         unused = self._make_name()
@@ -162,10 +162,10 @@ def _make(path: str, store: _Store | None) -> None:
 
 
 def _move(source: str, target: str) -> bool:
-    """Rename a directory, to where nothing is and only there; False if it cannot be renamed.
+    """Rename a directory to a free path; False if that is not possible.
 
     Raises:
-        FileExistsError: something is there.
+        FileExistsError: the path is not free.
     """
     try:
         rename_new(_ANYWHERE, source, target)
@@ -177,7 +177,7 @@ def _move(source: str, target: str) -> bool:
 
 
 def _clean_up(directory: str) -> None:
-    """Remove what processes that are no more have left."""
+    """Remove the mount points of ended processes."""
     for entry in Path(directory).glob("placeholders-*"):
         if _is_alive(entry.name.rpartition("-")[2]):
             continue
@@ -201,7 +201,7 @@ def _remove(path: str) -> None:
         if stat.S_ISSOCK(found):
             Path(path).unlink()
         elif stat.S_ISDIR(found):
-            # Only while nobody has put anything in.
+            # Only while the directory is still empty.
             Path(path).rmdir()
 
 

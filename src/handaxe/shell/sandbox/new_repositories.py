@@ -1,7 +1,7 @@
-"""A repository that a confined command made: kept, without what makes git run programs.
+"""Repositories that a sandboxed command created: kept, without parts that make git run programs.
 
-Making and cloning repositories is ordinary work. Hooks, and a configuration that names programs or
-leads git elsewhere, are not: the next git outside the sandbox would run them.
+Creating and cloning repositories is ordinary work. But hooks, and settings that name programs or
+redirect git, would run programs outside the sandbox later.
 """
 
 import os
@@ -17,7 +17,7 @@ _MOST_POINTER_BYTES = 4096
 
 
 def find_refused_parts(path: str, roots: Sequence[str]) -> list[str]:
-    """What of a new `.git`, or of a directory that git takes for a repository, has to go."""
+    """The parts of a new `.git`, or of a directory that git treats as a repository, to remove."""
     if Path(path).is_symlink():
         return [path]
     try:
@@ -55,7 +55,7 @@ def _is_harmless(config: str, git: str, roots: Sequence[str]) -> bool:
 
 
 def _is_own_common(common: str, git: str) -> bool:
-    """Whether a linked worktree names the repository that it lies in."""
+    """Whether a linked worktree names its own repository."""
     if Path(common).is_symlink() or not Path(common).is_file():
         return False
     named = _read(common).strip()

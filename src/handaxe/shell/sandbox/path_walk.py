@@ -1,7 +1,7 @@
-"""Ways to protected places after a command: along real directories, which it may have closed.
+"""Reach protected paths after a command: along real directories, even closed ones.
 
-A command may have replaced a directory by a link, or taken its owner's rights to it. Nothing here
-follows a link below a root.
+A command may have replaced a directory by a link, or removed the owner's permissions. Links below a
+root are never followed.
 """
 
 import errno
@@ -15,11 +15,11 @@ _READING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ALL = os.R_OK | os.W_OK | os.X_OK
 
 OpenUp = Callable[[str], bool]
-"""Give the owner, who we are, back the rights to a directory; False if that is not possible."""
+"""Restore the owner's access to a directory; False if that is not possible."""
 
 
 class Obstructed(OSError):
-    """A directory on the path is missing, or it is not a directory."""
+    """A directory on the way is missing or was replaced."""
 
     def __init__(self, place: str, *, is_missing: bool) -> None:
         super().__init__(f"{place} is {'missing' if is_missing else 'not a directory'}")
@@ -29,7 +29,7 @@ class Obstructed(OSError):
 
 @contextmanager
 def allow_directory_access() -> Generator[OpenUp]:
-    """Directories are open for as long as this is, and then again as they were."""
+    """Open directories for this block; their modes are restored afterwards."""
     opened: list[tuple[int, int]] = []
 
     def open_up(directory: str) -> bool:
@@ -60,10 +60,10 @@ def _set_mode(descriptor: int, mode: int) -> bool:
 
 @contextmanager
 def open_parent(path: str, roots: Sequence[str], open_up: OpenUp) -> Generator[int]:
-    """The directory that holds a path, opened from its root along real directories only.
+    """The parent directory of a path, opened from its root along real directories only.
 
     Raises:
-        Obstructed: there is no such directory any more.
+        Obstructed: the directory is missing.
     """
     parent = path.rpartition("/")[0] or "/"
     around = [root for root in roots if parent == root or parent.startswith(root.rstrip("/") + "/")]
@@ -102,7 +102,7 @@ def _open(
 
 
 def restore_access(place: str, open_up: OpenUp) -> None:
-    """Restore the rights to an owned directory and its owned parents."""
+    """Restore the owner's access to a directory and those above it, if they belong to the user."""
     if os.access(place, _ALL):
         return
     for above in _list_ancestors(place):
@@ -123,7 +123,7 @@ def _list_ancestors(place: str) -> list[str]:
 
 
 def find_directory(roots: Sequence[str], identity: tuple[int, int], open_up: OpenUp) -> str | None:
-    """Where in the roots the directory of this device and inode is now."""
+    """The current path of a directory in the roots, by device and inode."""
     pending = [*roots]
     while pending:
         directory = pending.pop()

@@ -1,4 +1,4 @@
-"""What the sandbox holds on this machine, per dimension, found by trying to break it."""
+"""Test what the sandbox protects on this machine, per dimension, by trying to break it."""
 
 import os
 import subprocess
@@ -40,13 +40,13 @@ t network bash -c 'exec 3<>/dev/tcp/127.0.0.1/'"$OUTSIDE_PORT"
 
 
 class Dimension(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing a sandbox keeps apart."""
+    """One thing that a sandbox protects."""
 
     name: str
     standing: Standing
     means: Name
     reason: str = ""
-    """Why it does not hold, or not fully."""
+    """Why it is not or not fully protected."""
 
 
 _HELD_BY: dict[str, tuple[str, ...]] = {
@@ -59,18 +59,18 @@ _HELD_BY: dict[str, tuple[str, ...]] = {
     "seccomp": ("seccomp",),
     "privileges": ("privileges", "capabilities"),
 }
-"""Which trials a dimension rests on. Unix sockets rest on the filter alone."""
+"""The tests for each dimension. Unix sockets depend on the filter only."""
 DIMENSIONS = (*_HELD_BY, "unix_sockets")
 _WEAK_UNDER_LANDLOCK = {
-    "filesystem_write": "modes and times of own files outside can still be changed",
+    "filesystem_write": "modes and times of the user's files outside can still be changed",
     "filesystem_read": "names in hidden directories are still listed",
-    "protected_files": "changed ones are put back after the command",
+    "protected_files": "changed ones are restored after the command",
     "processes": "processes outside can be seen",
 }
 
 
 def probe(means: SandboxBackend | None = None) -> tuple[Dimension, ...]:
-    """What holds here; a few milliseconds, and asked once per process."""
+    """What is protected here; takes milliseconds, once per process."""
     return _probe_backend(means or find_backend())
 
 
@@ -105,7 +105,7 @@ def _build_dimension(
 
 
 def _try(means: SandboxBackend) -> tuple[dict[str, bool], str]:
-    """Which trials were stopped, and the reason if there is no answer."""
+    """The tests that were blocked, or the reason why there is no result."""
     import socket
 
     with (
@@ -168,11 +168,13 @@ def _run(confined: ConfinedCommand, cwd: str) -> tuple[str, str]:
     finally:
         confined.close()
     said = done.stderr.decode("utf-8", "replace").strip()
-    return done.stdout.decode("utf-8", "replace"), "" if done.stdout else said or "nothing was said"
+    return done.stdout.decode(
+        "utf-8", "replace"
+    ), "" if done.stdout else said or "there was no output"
 
 
 def query_landlock_abi() -> int:
-    """The version of Landlock this kernel speaks; 0 where it has none."""
+    """The Landlock version of this kernel; 0 without Landlock."""
     return _call_or_zero(landlock_launcher.query_abi)
 
 

@@ -1,7 +1,7 @@
-"""What protected files were before a command that could not be kept from them, to put them back.
+"""Save protected files before a command that could change them, and restore them.
 
-Used where a mount cannot hold: links, names that must not appear, and everything under Landlock,
-which knows no exceptions inside an allowed directory. What is saved outlives this process.
+Used where a mount is not possible: links, names that must not appear, and everything under
+Landlock, which has no exceptions inside an allowed directory. The saved data outlives this process.
 """
 
 import os
@@ -36,15 +36,15 @@ _active: set["ProtectedPathGuard"] = set()
 
 
 class CannotSave(Exception):
-    """A protected place could not be put back after a command."""
+    """A protected path could not be restored after a command."""
 
     def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path} is protected and could not be put back after a command: {why}")
+        super().__init__(f"{path} is protected and could not be restored after a command: {why}")
         self.path = path
 
 
 class ProtectedPathGuard:
-    """What protected places held before a command."""
+    """The state of protected paths before a command."""
 
     def __init__(
         self,
@@ -57,13 +57,12 @@ class ProtectedPathGuard:
         must_be_whole: bool = False,
         look_again: Callable[[], ProtectedNames] | None = None,
     ) -> None:
-        """`directories` hold protected places, and have to stay the same directories.
+        """`directories` contain protected paths, and must stay the same directories.
 
-        `names` are the protected ones there are now, and `look_again` tells them after a command.
+        `names` are the protected ones that exist, and `look_again` lists them after a command.
 
         Raises:
-            CannotSave: there is too much to be saved, or with `must_be_whole` something that
-                cannot be read.
+            CannotSave: there is too much to save, or with `must_be_whole` something unreadable.
         """
         self._look_again = look_again
         self._held: list[int] = []
@@ -93,7 +92,7 @@ class ProtectedPathGuard:
             _active.add(self)
 
     def restore(self) -> tuple[str, ...]:
-        """Put back what changed; a sentence for each place."""
+        """Restore what changed; one note per path."""
         with _lock:
             _active.discard(self)
             others = tuple(_active)
@@ -120,7 +119,7 @@ class ProtectedPathGuard:
             shutil.rmtree(self._store.copies.directory, ignore_errors=True)
 
     def _hold(self, directories: Sequence[str]) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Keep directories open: so that no other one gets the inode of one that was removed."""
+        """Keep directories open, so that their inodes are not reused."""
         for path in directories:
             with suppress(OSError):
                 self._held.append(os.open(path, _PLACE))
@@ -128,7 +127,7 @@ class ProtectedPathGuard:
                 yield path, (found.st_dev, found.st_ino)
 
     def correct(self, path: str) -> None:
-        """Another command ended, and a place is as it was before that one."""
+        """Update the saved state of a path that another command's cleanup restored."""
         if path in self._before:
             with suppress(CannotSave):
                 self._before[path] = _save(path, self._record.roots, self._store, self._open)
@@ -137,7 +136,7 @@ class ProtectedPathGuard:
 
 
 def recover(ledger: str) -> tuple[str, ...]:
-    """Put back what commands of killed processes changed; a sentence for each place."""
+    """Restore what commands of killed processes changed; one note per path."""
     told: list[str] = []
     for record, store in read_stale_records(ledger):
         policy = SandboxPolicy(
@@ -189,7 +188,7 @@ def _record(
 
 
 def _find_inside(directories: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
-    """Those directories that lie in a protected place: they may be changed, the rest of it not."""
+    """The directories inside a protected path: they may change, the rest of it not."""
     for directory in directories:
         if any(directory.startswith(f"{path}/") for path in paths):
             yield directory

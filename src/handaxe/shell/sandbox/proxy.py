@@ -1,8 +1,7 @@
-"""The way out of a sandbox with listed hosts: one proxy for HTTP, CONNECT and SOCKS5.
+"""The network access of a sandbox with listed hosts: one proxy for HTTP, CONNECT and SOCKS5.
 
-It runs in a thread of its own. For every command it gets a listening socket from inside that
-command's network and answers there; hosts are checked by name, then by every address they have,
-and the connection goes to an address that was checked.
+It runs in its own thread. For every command it serves a socket that listens in the command's
+network. It checks a host's name and all its addresses, and connects to a checked address.
 """
 
 import asyncio
@@ -29,14 +28,14 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 class HostRefused(Exception):
-    """A host that may not be reached, with the sentence for the command."""
+    """A refused host, with the sentence for the command."""
 
 
 class RefusalLog(Protocol):
-    """Gets the sentences on refused hosts."""
+    """Collects sentences about refused hosts."""
 
     def refuse(self, sentence: str) -> None:
-        """Take a sentence on a refused host."""
+        """Add a sentence about a refused host."""
         ...
 
 
@@ -51,16 +50,16 @@ class ProxyConnection:
 
     @property
     def descriptor(self) -> int:
-        """What the command's first program inherits."""
+        """The descriptor that the command's first program inherits."""
         return self._inner.fileno()
 
     def close(self) -> None:
-        """End every connection of this command."""
+        """Close every connection of this command."""
         self._inner.close()
         self._proxy.run(self._close)
 
     def refuse(self, sentence: str) -> None:
-        """Remember what was refused, once each."""
+        """Record a refusal once."""
         if sentence not in self.refusals and len(self.refusals) < MOST_REFUSALS:
             self.refusals.append(sentence)
 
@@ -112,7 +111,7 @@ class ProxyConnection:
 
 
 class FilteringProxy:
-    """Connects to listed hosts, and to no other."""
+    """Connects to listed hosts only."""
 
     def __init__(
         self, allowed: Sequence[str], denied: Sequence[str], *, resolve: Resolve | None = None
@@ -127,17 +126,17 @@ class FilteringProxy:
         self._thread.start()
 
     def open(self) -> ProxyConnection:
-        """A way in for one command."""
+        """Open a connection for one command."""
         return ProxyConnection(self)
 
     def close(self) -> None:
-        """Stop; every connection ends."""
+        """Stop and close every connection."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
 
     def run(self, step: Callable[..., None], *arguments: object) -> None:
-        """Do something in the proxy's thread and wait for it."""
+        """Run something in the proxy's thread and wait for it."""
         if not self._thread.is_alive():
             return
 
@@ -149,7 +148,7 @@ class FilteringProxy:
     async def serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: RefusalLog
     ) -> None:
-        """One connection from its first byte to its last."""
+        """Serve one connection."""
         try:
             target = await asyncio.wait_for(read_request(reader, writer), CONNECT_TIMEOUT_S)
         except BadProxyRequest as bad:
@@ -246,12 +245,12 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 
 def wrap_with_listener(argv: list[str], descriptor: int, interpreter: str) -> list[str]:
-    """The command with the listener before it."""
+    """The command with the listener in front of it."""
     return [interpreter, "-I", "-S", "-c", SOURCE, str(descriptor), str(PORT), *argv]
 
 
 def build_proxy_environment(*, reaches_local: bool) -> dict[str, str]:
-    """What makes programs use the proxy."""
+    """The variables that make programs use the proxy."""
     web, any_kind = f"http://127.0.0.1:{PORT}", f"socks5h://127.0.0.1:{PORT}"
     spared = "" if reaches_local else "localhost,127.0.0.1,::1"
     lower = {

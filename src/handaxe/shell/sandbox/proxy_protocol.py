@@ -1,4 +1,4 @@
-"""What programs say to a proxy: the head of an HTTP request, or the opening of SOCKS5."""
+"""Parse proxy requests: the head of an HTTP request, or the start of SOCKS5."""
 
 import asyncio
 import re
@@ -15,17 +15,17 @@ _DROPPED = ("proxy-connection:", "proxy-authorization:", "connection:", "keep-al
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a program wants to go, and what was read on the way."""
+    """The target of a request, and what was read on the way."""
 
     kind: Literal["http", "connect", "socks"]
     host: str
     port: int
     forward: bytes = b""
-    """What the host is sent first."""
+    """The first data to send to the host."""
 
 
 class BadProxyRequest(Exception):
-    """The data is not a request to a proxy."""
+    """The data is not a valid proxy request."""
 
     def __init__(self, sentence: str, target: Target | None = None) -> None:
         super().__init__(sentence)
@@ -44,16 +44,16 @@ async def _read_http(reader: asyncio.StreamReader, first: bytes) -> Target:
     except asyncio.LimitOverrunError:
         raise BadProxyRequest("The head of the request is too long.") from None
     if len(head) > MOST_HEAD_BYTES or b"\0" in head:
-        raise BadProxyRequest("The request cannot be read.")
+        raise BadProxyRequest("The request is not readable.")
     lines = head.decode("latin-1").split("\r\n")
     try:
         method, where, version = lines[0].split(" ")
     except ValueError:
-        raise BadProxyRequest("The request line cannot be read.") from None
+        raise BadProxyRequest("The request line is not readable.") from None
     if method == "CONNECT":
         return _parse_target("connect", where, None, b"")
     if not where.lower().startswith("http://"):
-        raise BadProxyRequest("The proxy of the sandbox takes CONNECT and http:// only.")
+        raise BadProxyRequest("The proxy of the sandbox accepts CONNECT and http:// only.")
     authority, slash, path = where[len("http://") :].partition("/")
     kept = [line for line in lines[1:] if line and not line.lower().startswith(_DROPPED)]
     start = [f"{method} {slash or '/'}{path} {version}", f"Host: {authority}", "Connection: close"]
@@ -78,7 +78,7 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     version, command, _, kind = await reader.readexactly(4)
     nowhere = Target("socks", "", 0)
     if version != 5 or command != 1:
-        raise BadProxyRequest("Only connections are made, version 5.", nowhere)
+        raise BadProxyRequest("The proxy only supports connections with version 5.", nowhere)
     if kind == 3:
         name = await reader.readexactly((await reader.readexactly(1))[0])
         host = name.decode("latin-1")
@@ -88,12 +88,12 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         packed = await reader.readexactly(4 if kind == 1 else 16)
         host = str(ipaddress.ip_address(packed))
     else:
-        raise BadProxyRequest("The kind of address is not known.", nowhere)
+        raise BadProxyRequest("The address type is unknown.", nowhere)
     return Target("socks", host, int.from_bytes(await reader.readexactly(2), "big"))
 
 
 async def confirm_connection(writer: asyncio.StreamWriter, target: Target) -> None:
-    """The connection stands."""
+    """Confirm the connection."""
     if target.kind == "connect":
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     elif target.kind == "socks":
@@ -104,7 +104,7 @@ async def confirm_connection(writer: asyncio.StreamWriter, target: Target) -> No
 async def refuse_connection(
     writer: asyncio.StreamWriter, target: Target | None, sentence: str, *, gone: bool = False
 ) -> None:
-    """The connection is not made, and why."""
+    """Refuse the connection, with the reason."""
     if target is not None and target.kind == "socks":
         writer.write(b"\x05" + (b"\x04" if gone else b"\x02") + b"\x00\x01" + bytes(6))
     else:

@@ -1,9 +1,9 @@
-"""What programs need to read outside the working directories, as data with a reason for each.
+"""Paths outside the working directories that programs must read, as data with a reason each.
 
-In a sandbox that hides everything else, these places can be read. None may hold a credential. A
-directory with credentials is listed by its other parts, or the credential is in `SYSTEM_SECRETS` or
-in the hidden secrets below the home directory. Every existing place costs each command a mount, so
-places that few programs read are left to `sandbox.filesystem.allowRead`.
+A sandbox that hides everything else shows these paths. None may contain a credential: such
+directories are listed by their parts, or the credential is in `SYSTEM_SECRETS` or in the list of
+home directory secrets, which are hidden. Every existing path costs each command a mount, so paths
+for few programs are left to `sandbox.filesystem.allowRead`.
 """
 
 import os
@@ -17,7 +17,7 @@ import msgspec
 from handaxe.contract.readable_files import count_components, is_below
 
 KERNEL_PLACES = ("/proc", "/sys", "/dev")
-"""What the kernel shows; each means of confinement has its own view of it."""
+"""Paths that the kernel provides; each backend has its own view of them."""
 
 SYSTEM_PLACES = {
     "/usr": "programs and libraries",
@@ -28,7 +28,7 @@ SYSTEM_PLACES = {
     "/lib64": "libraries",
     "/libx32": "libraries",
     "/etc": "configuration of programs, users and certificates",
-    "/opt": "programs installed beside those of the system",
+    "/opt": "programs installed next to those of the system",
     "/nix/store": "programs of Nix",
     "/nix/var/nix/profiles": "programs of Nix",
     "/gnu/store": "programs of Guix",
@@ -47,7 +47,7 @@ SYSTEM_SECRETS = (
     "/etc/rancher", "/etc/docker/key.json", "/etc/mysql/debian.cnf", "/etc/postfix/sasl_passwd",
     "/etc/apt/auth.conf", "/etc/apt/auth.conf.d",
 )  # fmt: skip
-"""Inside the system's places: passwords and keys."""
+"""Passwords and keys inside system paths."""
 _KEYS_DIRECTORY, _KEYS = "/etc/ssh", "*key"
 
 HOME_PLACES = {
@@ -138,8 +138,9 @@ HOME_PLACES = {
     ".cache/huggingface/hub": "models",
     ".cache/torch": "models",
 }
-"""Below the home directory. Caches that programs also write are not here: read-only they are of no
-use, and who makes them writable makes them readable."""
+"""Below the home directory. Caches that programs also write are not here, because they are useless
+read-only; a setting that makes them writable makes them readable too.
+"""
 
 _VARIABLES = {
     "VIRTUAL_ENV": (".",),
@@ -169,16 +170,16 @@ _VARIABLES = {
     "ANDROID_HOME": (".",),
     "PLAYWRIGHT_BROWSERS_PATH": (".",),
 }
-"""Variables of the user that name such a place, and what of it is read."""
+"""The user's variables that name such a path, and which part of it is read."""
 _BESIDE_PROGRAMS = ("lib", "lib64", "libexec", "pyvenv.cfg")
 
 
 def find_readable_paths(home: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What exists outside the working directories that programs of this user need to read."""
+    """Existing paths outside the working directories that this user's programs must read."""
     places = [*KERNEL_PLACES, *SYSTEM_PLACES, *(f"{home}/{name}" for name in HOME_PLACES)]
     known = tuple(places)
     for place in _list_variable_paths(environment):
-        # What holds the home directory, or all of a disk, is no place of programs.
+        # A directory that contains the home directory or a whole disk is not a program directory.
         is_wide = count_components(place) < 2 or is_below(home, place)
         if not is_wide and not any(is_below(place, one) for one in known):
             places.append(place)
@@ -186,13 +187,13 @@ def find_readable_paths(home: str, environment: Mapping[str, str]) -> tuple[str,
 
 
 def find_system_secrets() -> tuple[str, ...]:
-    """The passwords and keys inside the system's places."""
+    """The passwords and keys inside system paths."""
     keys = sorted(str(path) for path in Path(_KEYS_DIRECTORY).glob(_KEYS))
     return (*SYSTEM_SECRETS, *keys)
 
 
 def _list_variable_paths(environment: Mapping[str, str]) -> Iterator[str]:
-    """Places that the user's variables name, whether or not they make sense."""
+    """Paths in the user's variables, without checks."""
     for name, parts in _VARIABLES.items():
         if environment.get(name, "").startswith("/"):
             yield from (os.path.normpath(f"{environment[name]}/{part}") for part in parts)
@@ -228,18 +229,18 @@ class CredentialName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that is listed."""
+    """All listed credentials."""
 
     home: tuple[CredentialPath, ...]
     pattern: tuple[CredentialName, ...]
     """Names at the top of the home directory."""
     variable: tuple[CredentialName, ...]
-    """Variables of the user that name such a place."""
+    """The user's variables that name such a path."""
 
 
 @cache
 def load_credentials() -> Credentials:
-    """What `credentials.toml` lists."""
+    """The contents of `credentials.toml`."""
     import tomllib
 
     text = Path(__file__).with_name("credentials.toml").read_text("utf-8")
@@ -249,9 +250,10 @@ def load_credentials() -> Credentials:
 def find_credentials(
     home: str, environment: Mapping[str, str], roots: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """The places to hide, whether or not anything is there yet.
+    """The paths to hide, whether or not they exist.
 
-    A variable that names a file in a root hides nothing: the user put it where commands work.
+    A variable that names a file in a root hides nothing, because the user put it where commands
+    work.
     """
     listed = load_credentials()
     found = [

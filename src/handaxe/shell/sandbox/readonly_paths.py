@@ -1,8 +1,8 @@
-"""Which places inside the roots stay read-only: what exists, found by a cached walk.
+"""The read-only paths inside the roots, found by a cached walk.
 
-A place that exists can be made read-only. One that does not exist is either masked, or watched:
-what has appeared there after a command is taken away again. The same walk after the command finds
-protected names that were not there before, at any depth and in any case.
+An existing path can be mounted read-only. A missing one is masked or watched: a file that appears
+there is removed after the command. The same walk afterwards finds new protected names at any depth
+and in any case.
 """
 
 import os
@@ -34,10 +34,12 @@ from handaxe.text.secrets import fold_name
 
 DEEPEST = 3
 MOST_MOUNTED = 60
-"""Protected places further down, or beyond this number, are watched: each mount costs time."""
+"""Deeper protected paths, or more than this number, are watched instead, because each mount costs
+time.
+"""
 MOST_DIRECTORIES = 20_000
 _NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox"})
-"""Filled by tools, from packages that bring such names along."""
+"""Directories filled by tools, from packages that contain such names."""
 
 
 class ProtectedNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,67 +47,67 @@ class ProtectedNames(msgspec.Struct, frozen=True, kw_only=True):
 
     found: frozenset[str] = frozenset()
     repositories: frozenset[str] = frozenset()
-    """Directories that git takes for repositories; some are among those found."""
+    """Directories that git treats as repositories; some are also names."""
     is_cut: bool = False
-    """Whether there are too many directories to look at all of them."""
+    """Whether there are too many directories to check all."""
 
 
 NO_NAMES = ProtectedNames()
 
 
 class Protection(msgspec.Struct, frozen=True, kw_only=True):
-    """The protected places of one policy, as they are now."""
+    """The current protected paths of one policy."""
 
     fixed: tuple[str, ...] = ()
-    """Exist, and are made read-only."""
+    """Existing paths to mount read-only."""
     anchored: tuple[str, ...] = ()
-    """Stay writable, but may not be moved aside: something in them is read-only."""
+    """Writable directories that must not be renamed, because they contain a read-only path."""
     missing: tuple[str, ...] = ()
-    """Do not exist, and are masked."""
+    """Missing paths to mask."""
     watched: tuple[str, ...] = ()
-    """Cannot be masked: links, places far down, and names that must only not appear."""
+    """Paths that cannot be masked: links, deep ones, and names that must not appear."""
     hidden: tuple[str, ...] = ()
-    """Exist in a root, and may not be read."""
+    """Existing paths in a root that may not be read."""
     names: ProtectedNames = NO_NAMES
 
 
 class _Listing(msgspec.Struct):
     inode: int = 0
     changed_ns: int = 0
-    """When the directory changed last; 0 where that cannot be trusted."""
+    """The directory's change time; 0 if it is not reliable."""
     found: list[str] = []
     inside: list[str] = []
     hidden: list[str] = []
     kept: list[str] = []
     repositories: list[str] = []
     has_names: bool = False
-    """Whether there is anything but directories to enter."""
+    """Whether it has entries other than directories."""
     is_cut: bool = False
 
 
 class RootPathRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What rules say of single files and directories in a root."""
+    """What rules say about single files and directories in a root."""
 
     hides: Callable[[str], bool] | None = None
     """Whether a path may not be read."""
     keeps: Callable[[str], bool] | None = None
     """Whether a path may not be changed."""
     rests_on: object = None
-    """As long as this is the same, so are the answers."""
+    """The answers stay valid while this is unchanged."""
 
 
 NO_RULES = RootPathRules()
 
 
 class ProtectionFinder:
-    """Finds protected places; directories that did not change are not read again."""
+    """Finds protected paths; unchanged directories are not read again."""
 
     def __init__(self) -> None:
         self._listings: dict[str, _Listing] = {}
         self._key: object = None
 
     def hidden(self, policy: SandboxPolicy, ruled: RootPathRules = NO_RULES) -> tuple[str, ...]:
-        """What exists in a root now and may not be read."""
+        """Existing paths in a root that may not be read."""
         if ruled.hides is None or not policy.confines_files:
             return ()
         self._note(policy, ruled)
@@ -113,7 +115,7 @@ class ProtectionFinder:
         return tuple(dict.fromkeys(found))
 
     def names(self, policy: SandboxPolicy, ruled: RootPathRules = NO_RULES) -> ProtectedNames:
-        """Every protected name there is now, also in directories that a command closed."""
+        """Every existing protected name, also in directories that a command closed."""
         policy = drop_replaced_paths(policy)
         self._note(policy, ruled)
         with allow_directory_access() as open_up:
@@ -121,7 +123,7 @@ class ProtectionFinder:
             return _collect_names(policy, walks)
 
     def find(self, policy: SandboxPolicy, ruled: RootPathRules = NO_RULES) -> Protection:
-        """The protected places now."""
+        """The current protected paths."""
         if not policy.confines_files:
             return Protection()
         self._note(policy, ruled)
@@ -154,7 +156,7 @@ class ProtectionFinder:
             elif kind is not None and any(is_below(real, root) for root in policy.roots):
                 sorting.fixed[real] = None
         sorting.keep_to_directories()
-        # Where a root lies inside something protected, the root's own bind stands above it.
+        # If a root is inside something protected, the root's own bind is mounted over it.
         return Protection(
             fixed=tuple(sorting.fixed),
             anchored=tuple(sorting.anchored),
@@ -262,7 +264,7 @@ def _read_into(
 
 
 class _Sorting:
-    """Protected places, sorted by what keeps them."""
+    """Protected paths, sorted by how they are protected."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = roots
@@ -272,7 +274,7 @@ class _Sorting:
         self.watched: dict[str, None] = {}
 
     def add(self, path: str, root: str) -> None:
-        """A protected name that is there."""
+        """Add an existing protected name."""
         kind = _read_mode(path)
         if kind is None or is_held(path):
             return
@@ -293,16 +295,16 @@ class _Sorting:
                 self.anchored[worktrees] = None
 
     def add_repository(self, path: str, root: str) -> None:
-        """A directory that git takes for a repository."""
+        """Add a directory that git treats as a repository."""
         is_far = self._is_far(path, root)
         if not is_far and path not in self._roots:
             self.anchored[path] = None
         self.add_git(path, is_far=is_far)
 
     def keep_to_directories(self) -> None:
-        """The target of a link is not protected; the link itself is.
+        """Protect links themselves instead of the paths behind them.
 
-        A mount along the link would open its target.
+        A mount through a link would open its target.
         """
         known: dict[str, bool] = {}
         for places in (self.fixed, self.anchored, self.missing, self.watched):
@@ -318,14 +320,14 @@ class _Sorting:
     def _add_link(self, path: str) -> None:
         self.watched[path] = None
         target = resolve_links(path)
-        # Elsewhere nothing can be written anyway, and perhaps nothing is to be seen there.
+        # Other directories are not writable anyway, and may not be visible.
         if any(is_below(target, root) for root in self._roots):
             at_end = _read_mode(target)
             leads_nowhere = at_end is None or stat.S_ISLNK(at_end)
             (self.watched if leads_nowhere else self.fixed)[target] = None
 
     def add_git(self, git: str, *, is_far: bool = False) -> None:
-        """What makes git run programs, in a repository and in those that it keeps inside."""
+        """Add what makes git run programs, in a repository and in those inside it."""
         for place in find_inner_repositories(git):
             for name in (*GIT_DIRECTORY_INSIDE, *GIT_ABSENT_INSIDE):
                 path = f"{place}/{name}"
@@ -372,7 +374,7 @@ def _add_missing(root: str, policy: SandboxPolicy, missing: dict[str, None]) -> 
 def _add_anchors(
     path: str, roots: Sequence[str], anchored: dict[str, None], watched: dict[str, None]
 ) -> None:
-    """Keep every directory between a root and a place in it from being moved away."""
+    """Protect every directory between a root and a path in it from being renamed."""
     for above in map(str, Path(path).parents):
         if not any(above != root and is_below(above, root) for root in roots):
             return

@@ -1,8 +1,8 @@
-"""Making protected places again what a record says they were.
+"""Restore protected paths to their recorded state.
 
-Nothing here follows a link, since a command may have put one there. What a command made is moved
-aside, never deleted. What was put back is compared with what was saved before it is said to be as
-it was; what cannot be looked at counts as changed.
+Links are never followed, because a command may have put them there. Files that a command created
+are moved aside, never deleted. The result is compared with the record before it is reported as
+restored; an unreadable path counts as changed.
 """
 
 import os
@@ -44,7 +44,7 @@ def restore(
     was_cut: bool = False,
     correct: Callable[[str], object] = lambda _path: None,
 ) -> tuple[str, ...]:
-    """Make everything again as a record says."""
+    """Restore everything in a record."""
     told: list[str] = []
     with allow_directory_access() as open_up:
         for directory in (store.copies.directory, record.aside):
@@ -58,9 +58,7 @@ def restore(
             names = look_again()
             told += work.take_away(names, known, before)
             if names.is_cut and not was_cut:
-                told.append(
-                    "There are too many directories to look for protected names in all of them."
-                )
+                told.append("There are too many directories to check all for protected names.")
     if len(told) > MOST_TOLD:
         told[MOST_TOLD:] = [f"And {len(told) - MOST_TOLD} more protected places."]
     # Commands choose names: none may begin a line of its own, as if we had said it.
@@ -84,7 +82,7 @@ class _Restoring:
         return open_parent(path, self._record.roots, self._open_up)
 
     def return_directory(self, path: str, identity: tuple[int, int]) -> Iterator[str]:
-        """A directory that was moved away comes back; one that is gone is said to be."""
+        """Move a renamed directory back; report a missing one."""
         with suppress(Obstructed, FileNotFoundError), self._parent(path) as parent:
             found = os.stat(_name(path), dir_fd=parent, follow_symlinks=False)
             if (found.st_dev, found.st_ino) == identity and stat.S_ISDIR(found.st_mode):
@@ -99,19 +97,19 @@ class _Restoring:
                     with self._parent(moved) as there:
                         os.rename(_name(moved), _name(path), src_dir_fd=there, dst_dir_fd=parent)
         except OSError as error:
-            yield f"{_start(path)}, was replaced by one, and could not be put back: {error}."
+            yield f"{_start(path)}, was replaced by one, and could not be restored: {error}."
             return
-        aside = f" The previous content is now {kept}." if kept else ""
+        aside = f" The replacement is now {kept}." if kept else ""
         if moved is not None:
-            yield f"{_start(path)}: it had been moved to {moved} and is back in its place.{aside}"
+            yield f"{_start(path)}: it had been moved to {moved} and was moved back.{aside}"
         else:
             yield (
-                f"{_start(path)} and was removed by one: what is protected in it is put back, "
-                f"the rest of it is not.{aside}"
+                f"{_start(path)} and was removed by one: its protected parts were "
+                f"restored, the rest was not.{aside}"
             )
 
     def return_place(self, path: str, before: SavedState) -> Iterator[str]:
-        """A protected place becomes what it was, if it is not."""
+        """Restore a protected path if it changed."""
         if before.kind == "absent" and is_free(path):
             return
         try:
@@ -126,8 +124,8 @@ class _Restoring:
             pass
         if not is_whole(before):
             yield (
-                f"{_start(path)}, may have been changed by one, and was left as it is: it could "
-                "not be read before."
+                f"{_start(path)}, may have been changed by one, and was not restored: it "
+                "could not be read before."
             )
             return
         try:
@@ -136,16 +134,16 @@ class _Restoring:
                 self._build(path, before, parent, kept)
         except OSError as error:
             yield (
-                f"{_start(path)}, was changed by one, and could not be put back: {error}."
-                f"{self._keep_copy(path, before)}"
+                f"{_start(path)}, was changed by one, and could not be restored: "
+                f"{error}.{self._keep_copy(path, before)}"
             )
             return
         self._correct(path)
-        where = f" The previous content is now {kept}." if kept else ""
+        where = f" The changed version is now {kept}." if kept else ""
         if before.kind == "absent":
-            yield f"{_start(path)} and was not there before, so it was taken away.{where}"
+            yield f"{_start(path)} and did not exist before, so it was removed.{where}"
         else:
-            yield f"{_start(path)} and is as it was before.{where}"
+            yield f"{_start(path)} and was restored.{where}"
 
     def _build(self, path: str, before: SavedState, parent: int, kept: str | None) -> None:
         name = _name(path)
@@ -157,7 +155,7 @@ class _Restoring:
             raise OSError("the restored content differs from the saved one")
 
     def _keep_copy(self, path: str, before: SavedState) -> str:
-        """Where the previous content of a path is kept for later use."""
+        """Save a copy of the earlier content, if it may be needed."""
         name = f"{os.urandom(6).hex()}-before-{_name(path)}"
         try:
             os.makedirs(self._record.aside, 0o700, exist_ok=True)  # noqa: PTH103
@@ -171,7 +169,7 @@ class _Restoring:
         return "" if before.kind == "absent" else f" A copy is {self._record.aside}/{name}."
 
     def _rebuild_parent(self, path: str) -> AbstractContextManager[int]:
-        """The directory of a path, made again if it is missing or not a directory."""
+        """The parent directory of a path, recreated if missing or replaced."""
         for _ in range(path.count("/")):
             try:
                 with self._parent(path):
@@ -186,7 +184,7 @@ class _Restoring:
     def take_away(
         self, names: ProtectedNames, known: set[str], before: dict[str, SavedState]
     ) -> Iterator[str]:
-        """Protected names that a command made are moved aside; repositories lose their programs."""
+        """Move protected names that a command created aside; remove programs from repositories."""
         new = {*names.found, *names.repositories} - known
         for path in sorted(new):
             if is_held(path) or any(path == one or path.startswith(f"{one}/") for one in before):
@@ -203,11 +201,11 @@ class _Restoring:
                     return
                 kept = self._move_aside(path, parent)
         except OSError as error:
-            yield f"{_start(path)}, was made by one, and could not be taken away: {error}."
+            yield f"{_start(path)}, was created by one, and could not be removed: {error}."
             return
         if kept:
             self._correct(path)
-            yield f"{_start(path)} and was made by one, so it was moved to {kept}."
+            yield f"{_start(path)} and was created by one, so it was moved to {kept}."
 
     def _move_aside(self, path: str, parent: int) -> str | None:
         name = _name(path)
@@ -238,7 +236,7 @@ def _is_as_before(before: SavedState, parent: int, name: str, store: SavedStateS
 
 
 def is_free(path: str) -> bool:
-    """Whether nothing is at a path, by whatever way."""
+    """Whether a path is free."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -249,7 +247,7 @@ def is_free(path: str) -> bool:
 
 
 def is_nothing(parent: int, name: str) -> bool:
-    """Whether a name is free, or only taken by a placeholder: an empty directory or a socket."""
+    """Whether a name is free, or only has a placeholder: an empty directory or a socket."""
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:

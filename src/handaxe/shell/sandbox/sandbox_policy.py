@@ -1,4 +1,4 @@
-"""What a confined command may reach, as one value."""
+"""What a sandboxed command may access, as one value."""
 
 import os
 import stat
@@ -16,40 +16,41 @@ from handaxe.disk.safe_open import find_links, resolve_links
 NetworkState = Literal["off", "listed", "open"]
 
 GIT_DIRECTORY_INSIDE = ("config", "hooks", "info/attributes")
-"""What makes git run programs: read-only inside every repository, which else stays writable."""
+"""Files that make git run programs: read-only in every repository."""
 GIT_ABSENT_INSIDE = ("commondir", "config.worktree")
-"""What could redirect git to another configuration; such files must not appear."""
+"""Files that could redirect git to another configuration; they must not appear."""
 
 
 class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a command may write and read, and whom it may talk to. Paths are absolute."""
+    """Where a command may write and read, and which hosts it may reach. Paths are absolute."""
 
     roots: tuple[str, ...]
     """Directories and files it may write to."""
     shallow_roots: tuple[str, ...] = ()
-    """Those of the roots where programs keep what they like, such as caches: names that a command
-    makes there count only at the top."""
+    """Roots such as caches, where new protected names count only at the top."""
     temp_directory: str
-    """Its own place for temporary files, also seen as `/tmp`."""
+    """Its own directory for temporary files, also visible as `/tmp`."""
     aside_directory: str
-    """Where files go that a command should not have made; out of its reach."""
+    """Where forbidden new files are moved; the command has no access."""
     own_places: tuple[str, ...] = ()
-    """The data and settings of handaxe: never written to; their parents cannot be moved."""
+    """handaxe's own data and settings: never writable, and directories above them cannot be
+    renamed.
+    """
     deny_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
-    """Places it may not read; `/`: everything that no other list names."""
+    """Paths it may not read; `/`: everything that no other list names."""
     allow_read: tuple[str, ...] = ()
     """Exceptions inside denied paths: the more specific of two paths wins."""
     home_directory: str | None = None
-    """Exists inside, if only as an empty directory."""
+    """Exists inside, possibly as an empty directory."""
     protected_names: frozenset[str] = frozenset()
     """Names that are read-only anywhere in a root; in lower case."""
     protected_endings: tuple[str, ...] = ()
-    """What such a name may end with."""
+    """Suffixes of such names."""
     protected_pairs: frozenset[tuple[str, str]] = frozenset()
-    """Such names that count only in a directory with the name before them."""
+    """Such names that count only in a directory with the given name."""
     masked_names: tuple[str, ...] = ()
-    """Names at the top of a root that cannot be made where nothing exists yet."""
+    """Names at the top of a root that cannot be created while they are missing."""
     confines_files: bool = True
     network: NetworkState = "off"
     allowed_domains: tuple[str, ...] = ()
@@ -61,14 +62,15 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_unix_sockets(self) -> bool:
-        """Whether a command may open a Unix socket at all."""
+        """Whether a command may open Unix sockets."""
         return self.all_unix_sockets or bool(self.unix_sockets)
 
 
 def drop_replaced_paths(policy: SandboxPolicy) -> SandboxPolicy:
-    """The policy without places that a command has exchanged for a link to somewhere else.
+    """The policy without paths that a command replaced by a link to another place.
 
-    A command that may write beside a place can do that, and the next one would write to its target.
+    A command that can write next to a path can replace it, and the next command would write to the
+    link's target.
     """
     places = (*policy.roots, *policy.unix_sockets)
     writable = (*policy.roots, policy.temp_directory)
@@ -83,7 +85,7 @@ def drop_replaced_paths(policy: SandboxPolicy) -> SandboxPolicy:
 
 
 def _has_link_inside(path: str, writable: tuple[str, ...]) -> bool:
-    """Whether a link on the way to a path, or the path itself, lies inside one of these."""
+    """Whether a link on the way to a path, or the path itself, is inside one of these."""
     around = [place for place in writable if place != path and is_below(path, place)]
     return bool(around) and any(
         place != root and is_below(place, root) for place, _ in find_links(path) for root in around
@@ -91,19 +93,19 @@ def _has_link_inside(path: str, writable: tuple[str, ...]) -> bool:
 
 
 def is_readable(policy: SandboxPolicy, path: str) -> bool:
-    """Whether the policy lets a path be read; the most specific word wins, a deny in a draw."""
+    """Whether the policy allows reading a path; the most specific entry wins, deny on equality."""
     files = find_readable_files(policy)
     return files is None or files.can_read(path)
 
 
 def is_closed(policy: SandboxPolicy) -> bool:
-    """Whether only listed places can be read, and everything else is hidden."""
+    """Whether only listed paths can be read."""
     return policy.confines_files and "/" in policy.deny_read
 
 
 @lru_cache(maxsize=16)
 def find_readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
-    """What commands can read, by every name it has; None where reading is not limited."""
+    """The files that commands can read, under all names; None if reading is not limited."""
     if not policy.confines_files:
         return None
     shown = (*list_visible_paths(policy), *policy.roots, policy.temp_directory)
@@ -112,7 +114,7 @@ def find_readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
 
 @lru_cache(maxsize=16)
 def list_hidden_paths(policy: SandboxPolicy) -> tuple[str, ...]:
-    """What has to be hidden: where nothing is shown, nothing has to be."""
+    """The paths to hide; none if nothing is shown by default."""
     if not is_closed(policy):
         return policy.deny_read
     files = find_readable_files(policy)
@@ -127,10 +129,10 @@ def list_hidden_paths(policy: SandboxPolicy) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def list_visible_paths(policy: SandboxPolicy) -> tuple[str, ...]:
-    """The places of `allow_read` that commands cannot exchange for others.
+    """The paths of `allow_read` that commands cannot replace.
 
-    What a command can write, it can replace by a link to anywhere, which the next one would be
-    shown. A place in a root is read as a part of it anyway.
+    A command can replace a writable path by a link, whose target the next command would see. A path
+    in a root is readable as part of it anyway.
     """
     return tuple(path for path in policy.allow_read if not _is_in_reach(path, policy))
 
@@ -146,18 +148,18 @@ def _is_in_reach(path: str, policy: SandboxPolicy) -> bool:
 
 
 def _add_link_targets(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """The paths, and where their links lead."""
+    """The paths and their link targets."""
     return tuple(dict.fromkeys((*paths, *map(resolve_links, paths))))
 
 
 _MOST_POLICIES = 16
 _SETTLED_NS = 50_000_000
 _filled: set[str] = set()
-"""Shown directories with something in them, which are not looked at again."""
+"""Shown directories with content, which are not checked again."""
 
 
 def find_empty(allowed: Sequence[str]) -> frozenset[str]:
-    """Which of these directories hold nothing."""
+    """The empty directories."""
     found = frozenset(path for path in allowed if path not in _filled and _is_empty(path))
     _filled.update(path for path in allowed if path not in found)
     return found
@@ -165,7 +167,7 @@ def find_empty(allowed: Sequence[str]) -> frozenset[str]:
 
 class _Hidden(NamedTuple):
     rests_on: dict[str, tuple[int, int, int] | None]
-    """The checked state: the answer stays valid while it is unchanged."""
+    """The checked state: while it is unchanged, so is the answer."""
     files: tuple[str, ...]
     directories: tuple[str, ...]
 
@@ -174,7 +176,7 @@ _hidden_now: dict[SandboxPolicy, _Hidden] = {}
 
 
 def find_hidden(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The files and directories to hide that are there now."""
+    """The existing files and directories to hide."""
     known = _hidden_now.get(policy)
     if known is None or any(_read_stamp(path) != stamp for path, stamp in known.rests_on.items()):
         known = _look_for_hidden(policy)
@@ -198,7 +200,7 @@ def _look_for_hidden(policy: SandboxPolicy) -> _Hidden:
         if not os.path.lexists(path):
             continue
         real = resolve_links(path)
-        # A link, or anything on its way, may lead elsewhere the next time.
+        # A link, or a part of its path, may lead elsewhere the next time.
         rests_on |= {
             place: _read_stamp(place) for place in (path, real, real.rpartition("/")[0] or "/")
         }
@@ -222,7 +224,7 @@ def _is_empty(directory: str) -> bool:
 
 
 def _find_existing_parent(path: str) -> str:
-    """The directory around a path that is there: what is made on the way changes it."""
+    """The existing directory above a path: creating something on the way changes it."""
     above = path.rpartition("/")[0]
     while above and not os.path.isdir(above):
         above = above.rpartition("/")[0]
@@ -238,5 +240,5 @@ def _read_stamp(path: str) -> tuple[int, int, int] | None:
 
 
 def _can_read(path: str, found: os.stat_result) -> bool:
-    """Whether a command could read a file at all, if need be after changing its mode."""
+    """Whether a command could read a file, possibly after changing its mode."""
     return found.st_uid == os.geteuid() or os.access(path, os.R_OK)

@@ -1,8 +1,8 @@
-"""The state of a protected path, saved whole, so that changes are noticed and can be reverted.
+"""The complete saved state of a protected path, so that changes can be detected and reverted.
 
-Contents are copied into a directory that commands cannot reach. A file whose inode, size and time
-of change are those that were saved is taken to be the same: no program can set that time. An
-unreadable path is `unknown`, and equals only its own untouched state. No link is followed.
+Contents are copied into a directory that commands cannot access. A file with unchanged inode, size
+and change time is assumed unchanged, because no program can set that time. An unreadable path is
+`unknown` and equals only itself, untouched. Links are not followed.
 """
 
 import os
@@ -19,17 +19,17 @@ from handaxe.disk.attributes import Attributes, CannotKeep, apply_attributes, re
 
 MOST_FILES = 20_000
 MOST_BYTES = 256 << 20
-"""Of one protected place; a larger one cannot be saved."""
+"""Limit per protected path; larger ones cannot be saved."""
 MOST_LEVELS = 200
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SETTLED_NS = 50_000_000
-"""A younger file could change again without getting another time."""
+"""A more recently changed file could change again with the same time."""
 _COPIED_AT_ONCE = 1 << 20
 
 Kind = Literal["absent", "file", "directory", "link", "other", "unknown", "open"]
-"""`open` is what may be changed, although it lies in something protected."""
+"""`open`: may change although it is inside a protected path."""
 
 
 class SavedState(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class SavedState(msgspec.Struct, frozen=True):
 
     kind: Kind
     stamp: tuple[int, ...] = ()
-    """Device, inode, time of change, size and mode; empty where they cannot be trusted."""
+    """Device, inode, change time, size and mode; empty if not reliable."""
     attributes: Attributes | None = None
     changed_ns: int = 0
     content: str = ""
@@ -49,18 +49,18 @@ ABSENT = SavedState("absent")
 
 
 class StateTooLarge(Exception):
-    """A place holds more than is saved before every command."""
+    """A path is larger than the limit."""
 
 
 class ContentCopies:
-    """Copies of contents in one directory, which is made for the first."""
+    """Copies of contents in one directory, created on first use."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._made = 0
 
     def add(self, source: int) -> str:
-        """Copy an open file; the name of the copy."""
+        """Copy an open file; returns the name of the copy."""
         os.makedirs(self.directory, 0o700, exist_ok=True)  # noqa: PTH103 - the string is at hand
         self._made += 1
         name = f"{os.getpid()}-{self._made}"
@@ -72,7 +72,7 @@ class ContentCopies:
         return name
 
     def open(self, name: str) -> FileIO:
-        """A copy, to be read."""
+        """A copy for reading."""
         with suppress(OSError):
             # A command may have closed it: not all means of confinement keep modes.
             os.chmod(f"{self.directory}/{name}", 0o600)  # noqa: PTH101
@@ -80,7 +80,7 @@ class ContentCopies:
 
 
 class StateSaver:
-    """Saves states; what did not change since the last time is not copied again."""
+    """Saves states; what is unchanged since the last time is not copied again."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class StateSaver:
         """The state of the last name of `path` in an open directory.
 
         Raises:
-            TooLarge: there is too much of it.
+            StateTooLarge: it exceeds the limit.
         """
         self._files = self._bytes = 0
         return self._save(parent, path, self._known.get(path, ABSENT), 0)
@@ -178,7 +178,7 @@ class StateSaver:
 def is_same(
     before: SavedState, parent: int, name: str, copies: ContentCopies, *, trusts: bool = True
 ) -> bool:
-    """Whether a name holds what was saved: kind, content, mode, owner, attributes.
+    """Whether a name still has the saved kind, content, mode, owner and attributes.
 
     Without `trusts` everything is read again, whatever the times say.
     """
@@ -236,12 +236,12 @@ def _is_same_directory(
 
 
 def is_whole(state: SavedState) -> bool:
-    """Whether everything was saved, and so can be built again."""
+    """Whether everything was saved, so that it can be restored."""
     return state.kind not in {"unknown", "other"} and all(map(is_whole, state.inside.values()))
 
 
 def list_changeable_parts(state: SavedState) -> Iterator[str]:
-    """The paths, from a place, of what may be changed in it."""
+    """The paths inside it that may change."""
     for name, inner in state.inside.items():
         if inner.kind == "open":
             yield name
@@ -250,10 +250,10 @@ def list_changeable_parts(state: SavedState) -> Iterator[str]:
 
 
 def restore_state(state: SavedState, parent: int, name: str, copies: ContentCopies) -> None:
-    """Make what was saved at a name where nothing is.
+    """Restore the saved state at a free name.
 
     Raises:
-        OSError: it cannot be made as it was.
+        OSError: it cannot be restored.
     """
     if state.kind == "link":
         os.symlink(state.content, name, dir_fd=parent)
@@ -276,7 +276,7 @@ def restore_state(state: SavedState, parent: int, name: str, copies: ContentCopi
         finally:
             os.close(target)
     elif state.kind not in {"absent", "open"}:
-        raise OSError(f"the state of {name} could not be saved")
+        raise OSError(f"{name} could not be saved")
 
 
 def _give(descriptor: int, state: SavedState) -> None:
@@ -288,7 +288,7 @@ def _give(descriptor: int, state: SavedState) -> None:
 
 
 def compute_stamp(found: os.stat_result, *, is_settled: bool = False) -> tuple[int, ...]:
-    """What no program can keep while it changes a file; empty if the file is too young to tell."""
+    """What changes with every change of a file; empty if the file is too recent."""
     if not is_settled and abs(time.time_ns() - found.st_ctime_ns) < _SETTLED_NS:
         return ()
     return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size, found.st_mode)
@@ -324,7 +324,7 @@ def _read_as_much(descriptor: int, size: int) -> bytes:
 
 
 def copy_content(source: int, target: int) -> None:
-    """Copy all of an open file to another."""
+    """Copy an open file to another."""
     while part := os.read(source, _COPIED_AT_ONCE):
         while part:
             part = part[os.write(target, part) :]

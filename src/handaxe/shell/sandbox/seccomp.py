@@ -1,7 +1,7 @@
-"""A filter for system calls, assembled here: what no confined command needs, and escapes do.
+"""Build the system call filter: blocks calls that sandboxed commands do not need and escapes do.
 
-The program is classic BPF over `struct seccomp_data`. A call of another architecture, or of the
-x32 personality, ends the process: its numbers mean other calls.
+The program is classic BPF over `struct seccomp_data`. A call of another architecture, or of the x32
+personality, kills the process, because its numbers mean other calls.
 """
 
 import errno
@@ -38,20 +38,22 @@ _MISSING = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435,
     "openat2": 437,
 }  # fmt: skip
-"""Answered as if the kernel did not know them, so that programs fall back to what can be judged."""
+"""Reported as unknown to the kernel, so that programs fall back to calls that can be filtered."""
 _SHARED_MEMORY: dict[str, tuple[int | None, int | None]] = {
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195),
     "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
     "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
     "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
-"""Known by a key to every process of a user; refused where nothing else keeps processes apart."""
+"""Accessible by a key to every process of a user; refused where processes are not isolated
+otherwise.
+"""
 _ONLY_ITSELF: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
     "sched_setparam": (142, 118), "sched_setattr": (314, 274), "move_pages": (279, 239),
     "migrate_pages": (256, 238),
 }  # fmt: skip
-"""Calls whose first argument is a process: 0, the caller, is the only one they may name."""
+"""Calls whose first argument is a process: only 0, the caller, is allowed."""
 _SETPRIORITY, _IOPRIO_SET = (141, 140), (251, 30)
 _PRIORITY_OF_PROCESS, _IOPRIO_OF_PROCESS = 0, 1
 _MODES: dict[str, tuple[int | None, int | None, int]] = {
@@ -59,12 +61,12 @@ _MODES: dict[str, tuple[int | None, int | None, int]] = {
     "fchmodat2": (452, 452, 2), "creat": (85, None, 1), "mknod": (133, None, 1),
     "mknodat": (259, 33, 2),
 }  # fmt: skip
-"""Calls that set a file's mode, and which argument it is."""
+"""Calls that set a file's mode, and the argument with it."""
 _OPENS: dict[str, tuple[int | None, int | None, int]] = {
     "open": (2, None, 1),
     "openat": (257, 56, 2),
 }
-"""Calls that set the mode of a file they make, and which argument says whether they make one."""
+"""Calls that set the mode of a new file, and the argument that tells whether they create one."""
 _SET_IDS = 0o6000
 _MAKES_A_FILE = 0x400040
 """O_CREAT and the bit that only O_TMPFILE has."""
@@ -85,7 +87,7 @@ _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 
 
 def get_architecture() -> str:
-    """The architecture of this process, as the kernel names it."""
+    """The kernel's name of this process's architecture."""
     return os.uname().machine
 
 
@@ -102,10 +104,9 @@ def build_filter(
     shares_processes: bool = False,
     architecture: str | None = None,
 ) -> bytes:
-    """The program. `internet` says whether internet sockets may be made at all.
+    """The program; `internet`: internet sockets are allowed.
 
-    `shares_processes` is for commands without a process namespace of their own: they may change
-    no process but themselves.
+    `shares_processes`: the command has no process namespace and may change only itself.
     """
     name = architecture or get_architecture()
     column = list(_ARCHITECTURES).index(name)
@@ -143,7 +144,7 @@ def build_filter(
 
 
 def _set_ids(column: int) -> list[tuple[int, int, int, int]]:
-    """Refuse setuid and setgid bits: the file can be run outside the sandbox."""
+    """Refuse the setuid and setgid bits: such a file would run with those rights outside."""
     code: list[tuple[int, int, int, int]] = []
     refused = _refuse_bits(_SET_IDS)
     for *numbers, argument in _MODES.values():
@@ -181,7 +182,7 @@ def _build_refusal(number: int, error: int) -> list[tuple[int, int, int, int]]:
 def _match_argument(
     number: int, argument: int, body: list[tuple[int, int, int, int]]
 ) -> list[tuple[int, int, int, int]]:
-    """Run `body` on the low half of an argument if the call is this one, then go on as before."""
+    """Apply `body` to the low half of an argument if the call matches, then continue."""
     load = (_LOAD, 0, 0, _ARGUMENTS + 8 * argument)
     again = (_LOAD, 0, 0, _NR)
     return [(_EQUAL, 0, len(body) + 2, number), load, *body, again]

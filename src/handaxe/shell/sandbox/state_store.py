@@ -1,8 +1,8 @@
-"""Where the state before a command is kept: outside its reach, and beyond the end of this process.
+"""The store for the state before a command: not accessible to commands, and durable.
 
-Each process has a directory of its own in the ledger, which it holds a lock on. In it are copies
-of protected files, and a record for each command that runs: its first byte says whether it still
-does. A process that finds an unlocked directory of that kind restores what its records say.
+Each process has a locked directory in the ledger. It contains copies of protected files, and a
+record per running command, whose first byte tells whether the command still runs. A process that
+finds an unlocked directory restores its records.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ import msgspec
 from handaxe.shell.sandbox.saved_states import ContentCopies, SavedState
 
 PREFIX = "before-"
-"""Of every such directory's name."""
+"""The prefix of every such directory."""
 _RUNS, _ENDED = b"1", b"0"
 
 _lock = threading.Lock()
@@ -27,36 +27,36 @@ _stores: dict[str, tuple["SavedStateStore", int]] = {}
 
 
 class RestoreRecord(msgspec.Struct, frozen=True):
-    """What has to be so again after a command; plain data."""
+    """What must be restored after a command, as plain data."""
 
     roots: tuple[str, ...]
     aside: str
     before: dict[str, SavedState] = {}
     directories: dict[str, tuple[int, int]] = {}
-    """Directories that have to stay the same ones, with device and inode."""
+    """Directories that must stay the same, with device and inode."""
     found: tuple[str, ...] = ()
-    """Protected names that were there."""
+    """Existing protected names."""
     repositories: tuple[str, ...] = ()
-    """Directories that git took for repositories."""
+    """Directories that git treated as repositories."""
     protected_names: tuple[str, ...] = ()
     protected_endings: tuple[str, ...] = ()
     protected_pairs: tuple[tuple[str, str], ...] = ()
 
 
 class SavedStateStore:
-    """The states that this process has saved."""
+    """The states saved by this process."""
 
     def __init__(self, directory: str) -> None:
         self.copies = ContentCopies(directory)
         self.states: dict[str, SavedState] = {}
-        """What was saved last of each place."""
+        """The last saved state of each path."""
         self._records: dict[str, RestoreRecord | None] = {}
         self._idle: list[str] = []
         self.users = 0
-        """How many commands run."""
+        """The number of running commands."""
 
     def begin(self, record: RestoreRecord) -> str:
-        """Write down what has to be so after a command; the record's name, for `end`."""
+        """Record what must be restored after a command; returns the record's name for `end`."""
         with _lock:
             same = [name for name in self._idle if self._records[name] == record]
             name = next(iter((*same, *self._idle)), f"record-{len(self._records)}")
@@ -73,7 +73,7 @@ class SavedStateStore:
         return name
 
     def end(self, name: str) -> None:
-        """A command has ended; everything is restored or reported."""
+        """A command ended, and everything was restored or reported."""
         with _lock:
             with suppress(OSError):
                 _mark(f"{self.copies.directory}/{name}", _ENDED)
@@ -81,7 +81,7 @@ class SavedStateStore:
 
 
 def open_store(ledger: str) -> SavedStateStore:
-    """The store of this process in a ledger, for one command; to be left after it."""
+    """The store of this process in a ledger, for one command; release it afterwards."""
     with _lock:
         if ledger not in _stores:
             directory = f"{ledger}/{PREFIX}{os.getpid()}-{os.urandom(16).hex()}"
@@ -96,13 +96,13 @@ def open_store(ledger: str) -> SavedStateStore:
 
 
 def release_store(store: SavedStateStore) -> None:
-    """A command has ended."""
+    """Release the store after a command."""
     with _lock:
         store.users -= 1
 
 
 def close_store(ledger: str) -> None:
-    """Remove what this process saved, if no command needs it."""
+    """Remove what this process saved, unless a command needs it."""
     with _lock:
         if ledger in _stores and not _stores[ledger][0].users:
             store, descriptor = _stores.pop(ledger)
@@ -111,7 +111,7 @@ def close_store(ledger: str) -> None:
 
 
 def read_stale_records(ledger: str) -> Iterator[tuple[RestoreRecord, SavedStateStore]]:
-    """What commands of killed processes had to leave as it was; each is removed afterwards."""
+    """The records of commands of killed processes; each is removed afterwards."""
     for entry in sorted(Path(ledger).glob(f"{PREFIX}*")):
         with _try_lock(str(entry)) as is_ours:
             if not is_ours:
@@ -126,7 +126,7 @@ def read_stale_records(ledger: str) -> Iterator[tuple[RestoreRecord, SavedStateS
 
 @contextmanager
 def _try_lock(directory: str) -> Generator[bool]:
-    """Lock a directory; False if another process holds it."""
+    """Whether a directory is not locked; locks it for this block."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -165,7 +165,7 @@ def _decode(data: bytes) -> RestoreRecord:
 
 
 def _forget() -> None:
-    """A copy of this process has no commands, and its end ends nothing."""
+    """In a forked child: it has no commands, and its exit must not affect the store."""
     for _, descriptor in _stores.values():
         os.close(descriptor)
     _stores.clear()

@@ -159,7 +159,7 @@ def _explain_no_match(text: str, path: str, edit: MissedEdit, resend: Resend) ->
         return f"Nothing in {path} resembles it. Read the file again."
     shown = [_describe(place) for place in found]
     best, old = found[0], edit.old
-    # A place that begins or ends elsewhere than what was given would leave pieces behind.
+    # A match with another start or end than the given text would leave pieces behind.
     has_same_ends = best.text[:1] == old[:1] and best.text[-1:] == old[-1:]
     if best.is_unique and has_same_ends and len(best.text) <= MAX_TEXT_CHARS:
         call = resend(best.text, edit.new)

@@ -185,7 +185,7 @@ def _find(skills: Skills, name: str) -> SkillInfo:
 async def render_skill(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
     """The skill's text with its arguments and the output of its commands."""
     body = ctx[Skills].body(skill)
-    # The commands stand in the file; what an argument brings along is never one.
+    # The commands come from the file; text from an argument is never one.
     approved = _grant_powers(skill, ctx).commands
     outputs = {
         command: await _run_command(command, skill, ctx) if command in approved else NOT_TRUSTED
@@ -225,6 +225,6 @@ async def _run_command(command: str, skill: SkillInfo, ctx: ToolContext) -> str:
     if not result.ok:
         was_refused = (result.code or "").startswith(("permission.", "hook."))
         raise SkillCommandFailed(skill.name, command, result.text, was_refused=was_refused)
-    # What it printed and nothing else: how long it took is no part of the skill's text.
+    # Only its output: the duration is not part of the skill's text.
     data: dict[str, Any] = result.data or {}
     return str(data.get("stdout", result.text)).rstrip("\n")

@@ -66,7 +66,7 @@ class ToolSearch(Tool[ToolSearchArgs]):
         if args.query.startswith(RECONNECT):
             return await _reconnect_server(args.query, servers, index)
         if servers is not None and _can_mean_server(args.query):
-            # What a server brings that is still on its way should be found, too.
+            # Tools of a server that is still connecting should be found too.
             await servers.settled()
         found = await index.find(args.query, args.max_results)
         waiting = index.waiting()

@@ -206,7 +206,7 @@ class _Lines:
         *lines, rest = (self._rest + self._decoder.decode(piece)).split("\n")
         for line in lines:
             self._handle_line(line)
-        # A line without an end must not grow for ever; its beginning says enough.
+        # A line without an end must not grow without limit; its beginning is enough.
         self._rest = rest[: 4 * MAX_LINE_CHARS]
 
     def end(self) -> None:

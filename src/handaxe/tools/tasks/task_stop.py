@@ -48,7 +48,7 @@ class TaskStop(Tool[TaskStopArgs]):
             raise JobNotRunning(state, jobs.running())
         await asyncio.shield(asyncio.ensure_future(job.stop()))
         state = job.state
-        # The one who ended it need not be told that it ended.
+        # The caller needs no notice about a job that it stopped itself.
         await jobs.mark_reported(state.job_id)
         named = state.command or state.description
         message = f"Successfully stopped task: {state.job_id} ({named})"

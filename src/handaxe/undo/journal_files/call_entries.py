@@ -130,7 +130,7 @@ class CallEntry(msgspec.Struct):
                 piece = self._make_change(record, order, self.found(left.place), left)
                 self.after[left.place], self.pieces[left.place] = left, [piece]
         for place in {state.place for state in record.left}:
-            # What is again as it was found is no change any more.
+            # A path in its original state again does not count as changed.
             if self._is_as_found(place):
                 del self.after[place], self.pieces[place]
         self.found_late, self.doubtful = record.found_late, record.doubtful

@@ -87,7 +87,7 @@ class OwnerUndos:
                 if inode == self._inode:
                     file.seek(self._offset)
                 written = file.read()
-                # Somebody may be writing the last line just now.
+                # The last line may be incomplete because it is being written.
                 whole = written[: written.rfind(b"\n") + 1]
                 self._inode, self._offset = inode, file.tell() - len(written) + len(whole)
                 yield from self._find(whole)

@@ -16,7 +16,7 @@ def find_undone(entries: Sequence[CallEntry], *, counts_broken_off: bool = False
     `counts_broken_off`: interrupted undos count too.
     """
     gone: set[str] = set()
-    # Whoever undoes comes later, so backwards its own fate is known already.
+    # An undo comes later, so in reverse order its own state is already known.
     for entry in reversed(entries):
         is_ended = (entry.is_complete or counts_broken_off) and not entry.is_partial
         if entry.undoes and is_ended and entry.call_id not in gone:

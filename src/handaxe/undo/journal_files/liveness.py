@@ -46,7 +46,7 @@ class LivenessFile:
             except (OSError, DiskFault):
                 return
             if not os.fstat(self._fd).st_nlink:
-                # Somebody took it for that of a dead process before it was locked.
+                # Another process took it for a dead one's file before it was locked.
                 close(self._fd)
                 self._fd = -1
 
@@ -79,7 +79,7 @@ def find_dead_journals(home: Path) -> Iterator[DeadJournal]:
         except OSError:
             continue
         try:
-            # Without locks nobody can tell the dead from the living.
+            # Without locks, dead and living processes cannot be distinguished.
             is_dead = locks.hold(fd, wait_s=0) and os.fstat(fd).st_nlink > 0
             if is_dead:
                 yield DeadJournal(path)

@@ -56,7 +56,7 @@ class GitObjects:
                 path = f"{directory}/{name}"
                 if path in unkept and self._keep(directory, name, node, place or ""):
                     del unkept[path]
-                    # Whoever has other names of it does not change it either.
+                    # Its other names are not written to either.
                     tree.note_links(directory, name, node)
 
     def _keep(self, directory: str, name: str, node: Node, place: str) -> bool:

@@ -20,7 +20,7 @@ _OVERFLOW = 0x4000
 _IGNORED = 0x8000
 _HEAD = struct.Struct("iIII")
 _READ_BYTES = 1 << 18
-# File systems whose every change is made by this machine, and so is told.
+# File systems whose changes are all made, and so reported, by this machine.
 _LOCAL = frozenset(
     {"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "f2fs", "zfs", "overlay", "bcachefs"}
 )

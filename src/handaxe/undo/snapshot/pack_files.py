@@ -170,7 +170,7 @@ class Packs:
             try:
                 self._cut()
             except OSError:
-                # Its end is not known any more: what comes next goes to another one.
+                # The end of the pack is uncertain, so the next content goes to another one.
                 self._unsynced.append(self._fd)
                 self._fd = -1
             raise

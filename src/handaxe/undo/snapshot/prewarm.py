@@ -154,7 +154,7 @@ class Preparation:
             # The first command then does the work itself, and says what is wrong.
             self._said = None
         finally:
-            # Whatever goes wrong with what is left, others wait for their turn.
+            # Problems with leftovers must not block other waiting processes.
             with _turns:
                 _at_work.remove(self)
                 _turns.notify_all()
@@ -164,7 +164,7 @@ class Preparation:
 
     def _conversation(self) -> PreparationResult | None:
         order = msgspec.msgpack.encode(self._order)
-        # A file, since nobody reads what it says before a command comes.
+        # A file, because its output is only read when a command comes.
         with tempfile.TemporaryFile(dir=self._store.directory) as said:
             with _turns:
                 if self._is_given_up:

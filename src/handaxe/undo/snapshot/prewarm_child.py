@@ -27,7 +27,7 @@ def main() -> None:
     said = msgspec.msgpack.encode(_prepare_tree(order))
     while said:
         said = said[os.write(1, said) :]
-    # Nothing has to be put in order any more, and nobody should wait for it.
+    # No cleanup is needed, so exit without delay.
     os._exit(0)
 
 

@@ -48,7 +48,7 @@ class ProjectStore:
         self._lock_fd = os.open(self.directory / LOCK_NAME, _LOCK, 0o600)
         with contextlib.suppress(locks.LockTimeout):
             locks.hold(self._lock_fd, wait_s=0)
-            # Whoever began these is not here any more.
+            # The process that started these has ended.
             for left in self.directory.glob(f"*{PREPARED_ENDING}"):
                 self.drop_prepared(left.name.removesuffix(PREPARED_ENDING))
         locks.hold(self._lock_fd, shared=True)

@@ -326,7 +326,7 @@ class TreeSnapshot:
         assert self._manifest is not None
         tree = self._tree
         if tree.is_watched:
-            # Nothing was told of these, so what was kept of them is what is there.
+            # No event came for these, so the stored content is current.
             self._settle_foreign(tree.look())
             now_ns = time.time_ns()
             for _, node in tree.nodes():

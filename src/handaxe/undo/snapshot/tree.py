@@ -251,7 +251,7 @@ class Tree:
             except CannotWatch:
                 self._may_watch = False
         if self.watches is not None:
-            # What happens from here on is told as soon as the directories are on the list again.
+            # Later events count as soon as the directories are watched again.
             self.watches.begin()
 
     def _stop_watching(self) -> None:
@@ -303,7 +303,7 @@ class _Look:
                 {(n.dev, n.ino) for _, _, n in self.changes if n and n.links > 1 and n.is_file}
             )
             for directory, others in names.items():
-                # Whoever takes one of them away has to know that they had more.
+                # If one of them is removed, the other names must be known.
                 self.compare_names(directory, others)
         gone: dict[tuple[int, int], Node] = {}
         for change in self.changes:

@@ -1,7 +1,7 @@
-"""The verdict on a bash command: allow, ask or deny, with the reason for every part.
+"""Decide about a bash command: allow, ask or deny, with a reason for every part.
 
-Pure and total: it reads nothing but the facts, runs nothing and never raises. Parts that are not
-understood are at least ask.
+Pure and total: it uses only the facts, runs nothing and never raises. Anything not understood needs
+approval.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from handaxe.shell.analysis.paths import PathUse
 _CLEAN = Repository()
 
 CrossCheck = Callable[[str], int | None]
-"""Counts the commands of a text with another reader; None when that reader cannot read it."""
+"""Counts the commands of a text with another parser; None if that parser cannot read it."""
 
 
 class ShellDecision(Struct, frozen=True):
-    """The verdict on a command, part by part, with what would change it."""
+    """The decision on a command, part by part, with suggested rules."""
 
     verdict: Verdict
     reason: str
@@ -49,22 +49,22 @@ class ShellDecision(Struct, frozen=True):
     by: str = "builtin"
     losses: list[DestructiveForm] = []
     is_critical: bool = False
-    """Whether a removal in it always needs a decision."""
+    """Whether a removal in it always needs approval."""
     proposals: list[Proposal] = []
     proposals_leave_questions: bool = False
-    """Whether the command would still ask if every proposed rule were there."""
+    """Whether the command would still ask with every proposed rule."""
     uses: list[PathUse] = []
-    """Paths the verdict rests on; check them again, links resolved, before running."""
+    """Paths the decision depends on; check them again with links resolved before running."""
     operands: list[PathUse] = []
-    """Every file operand; a rule that forbids one holds for where its links lead, too."""
+    """Every file operand; a deny or ask rule also applies to its symlink target."""
     written: list[PathUse] = []
-    """File operands that an allowed command writes; where their links lead counts as well."""
+    """File operands that an allowed command writes; their symlink targets count too."""
     ruled: list[CommandPart] = []
-    """Parts that a rule allows; what they would destroy has to be kept for undo."""
+    """Parts that a rule allows; undo must be able to restore what they destroy."""
     proved: list[CommandPart] = []
-    """Parts that are allowed because they only read; what they sweep over is for a look."""
+    """Parts that are allowed because they only read; the preflight check covers their sweeps."""
     trees: list[TreeCopy] = []
-    """Trees whose names an allowed command writes; look at them before running."""
+    """Trees whose names an allowed command writes; check them before running."""
 
 
 def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
@@ -81,14 +81,13 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     written_verdict: PathJudge | None = None,
     ask_irreversible: bool = True,
 ) -> ShellDecision:
-    """The verdict on a command.
+    """The decision on a command.
 
-    `path_verdict` says what the session's path rules say about one absolute path;
-    `project_programs` are names under which PATH finds a program of the project. `fences` are the
-    places that Read and Edit rules keep closed, so that globs and whole trees can be held against
-    them. `cross_check` counts commands with another reader and is asked before anything
-    compound is allowed. `written_verdict` says the same as `path_verdict` of files that a command
-    covered by an allow rule writes by its operands.
+    `path_verdict` applies the session's path rules to one absolute path. `project_programs` are
+    names under which PATH finds a program of the project. `fences` are the paths that Read and Edit
+    rules restrict, for comparison with globs and whole trees. `cross_check` counts commands with
+    another parser before anything compound is allowed. `written_verdict` is like `path_verdict`,
+    for files that an allowed command writes by its operands.
     """
     judge = PartDecider(
         rules,
@@ -116,7 +115,7 @@ def is_read_only(
     project_programs: frozenset[str] = frozenset(),
     cross_check: CrossCheck | None = None,
 ) -> bool:
-    """Whether a command is proved to change nothing, wherever its paths are."""
+    """Whether a command provably changes nothing, wherever its paths are."""
     if not facts.only_reads or facts.hidden_character:
         return False
     for part in facts.parts:
@@ -128,7 +127,7 @@ def is_read_only(
 
 
 def _judge_later(facts: CommandFacts, judge: PartDecider) -> list[PartDecision]:
-    """Parts beyond the limit: only deny can still be found, everything else asks."""
+    """Parts beyond the limit: only deny rules are checked; everything else asks."""
     if not facts.later_parts:
         return []
     reason = f"the command has more than {len(facts.parts)} parts"
@@ -144,7 +143,7 @@ def _is_allowed(decisions: list[PartDecision]) -> bool:
 def _find_unproven(
     decisions: list[PartDecision], facts: CommandFacts, mode: Mode
 ) -> list[PartDecision]:
-    """An ask where a rule lets one part change what the words mean that others were proved by."""
+    """An ask if a rule allows one part to change the meaning of words in other parts."""
     proved = [item.text for item in decisions if item.by != "rule"]
     rebinds = next((part.rebinds for part in facts.parts if part.rebinds), "")
     if not rebinds or not proved or mode == "bypassPermissions":
@@ -155,7 +154,7 @@ def _find_unproven(
 def _find_disagreement(
     facts: CommandFacts, judge: PartDecider, cross_check: CrossCheck | None
 ) -> list[PartDecision]:
-    """An ask where another reader counts the commands differently."""
+    """An ask if another parser counts the commands differently."""
     allowing = judge.rules.allow
     is_named = find_whole_rule(allowing, facts) is not None
     everything = any(is_everything(rule.specifier) for rule in allowing)
@@ -172,7 +171,7 @@ def _explain_disagreement(facts: CommandFacts, cross_check: CrossCheck | None) -
     if count == facts.commands:
         return ""
     seen = "cannot read it" if count is None else f"sees {count} commands"
-    return f"the second reader {seen}, the analysis sees {facts.commands}"
+    return f"the second parser {seen}, but handaxe sees {facts.commands}"
 
 
 def _join(decisions: list[PartDecision], facts: CommandFacts, judge: PartDecider) -> ShellDecision:
@@ -214,5 +213,5 @@ def _list_allowed_by(
 def _refuse(decision: PartDecision) -> PartDecision:
     if decision.verdict != "ask":
         return decision
-    reason = f"this mode asks no questions: {decision.reason}"
+    reason = f"this mode does not ask: {decision.reason}"
     return msgspec.structs.replace(decision, verdict="deny", reason=reason, by="mode")

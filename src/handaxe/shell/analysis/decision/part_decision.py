@@ -1,6 +1,6 @@
-"""Judging one part: rules first, then the mode, then the proof.
+"""Decide about one part: rules first, then the mode, then the proof.
 
-Holds the order of the contracts; what a part is and what it could run is decided elsewhere.
+Only the order is here; what a part is and what it could run is determined elsewhere.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NOWHERE = PathVerdict("ask", "the text does not say where")
 
 
 class PartDecider(Struct):
-    """Everything a verdict depends on besides the facts."""
+    """Everything a decision depends on besides the facts."""
 
     rules: ShellRules
     mode: Mode
@@ -59,15 +59,15 @@ class PartDecider(Struct):
     project_programs: frozenset[str] = frozenset()
     ask_irreversible: bool = True
     uses: list[PathUse] = []
-    """Every path that was judged on the way, for a caller that follows links."""
+    """All judged paths, for a caller that follows links."""
     written_verdict: PathJudge | None = None
-    """What the path rules say of a written operand that a rule's command names; None: nothing."""
+    """The path rules for written operands of a command that a rule allows; None: not checked."""
     written: list[PathUse] = []
     trees: list[TreeCopy] = []
-    """Trees whose names an allowed command writes, for a caller that looks at them."""
+    """Trees whose names an allowed command writes, for a caller that checks them."""
 
     def part(self, part: CommandPart) -> PartDecision:
-        """The verdict on one part."""
+        """The decision on one part."""
         text = part.text
         bound = (self._find_deny_rule(part), self._check_path_rules(part))
         for decision in bound:
@@ -84,7 +84,7 @@ class PartDecider(Struct):
         return self._check_written_files(self._check_irreversible(granted, part), part)
 
     def _check_written_files(self, granted: PartDecision, part: CommandPart) -> PartDecision:
-        """A rule for a command does not cover its writes to protected files and outside."""
+        """A rule for a command does not cover protected files, or files it writes outside."""
         if self.written_verdict is None or granted.verdict != "allow" or granted.by != "rule":
             return granted
         if self._is_exact(part):
@@ -102,20 +102,20 @@ class PartDecider(Struct):
         return granted
 
     def _resolve_from_start(self, use: PathUse, part: CommandPart) -> str | None:
-        """A literal word where the directory is not known: the rule lets it go there as well."""
+        """A literal word whose directory is unknown: the rule allows it there too."""
         if use.path is not None or part.cwds or use.word is None:
             return use.path
         return resolve(use.word, self.facts.cwd)
 
     def _is_exact(self, part: CommandPart) -> bool:
-        """Whether a rule gives the exact text of the part, or of the whole command."""
+        """Whether a rule has the exact text of the part, or of the whole command."""
         if find_whole_rule(self.rules.allow, self.facts) is not None:
             return True
         exact = (rule for rule in self.rules.allow if is_exact(rule.specifier))
         return any(is_allowed_by(rule.specifier, part) for rule in exact)
 
     def _check_irreversible(self, granted: PartDecision, part: CommandPart) -> PartDecision:
-        """A rule covers destructive forms inside; irreversible ones it has to name."""
+        """A rule covers destructive forms inside; it must name irreversible ones."""
         if granted.verdict != "allow" or granted.by != "rule" or self._is_exact(part):
             return granted
         for loss in part.losses:
@@ -149,15 +149,15 @@ class PartDecider(Struct):
         return None
 
     def _find_critical_removal(self, part: CommandPart, text: str) -> PartDecision | None:
-        """A removal whose target is, or may be, the system, the home or the project itself."""
+        """A removal whose target is, or may be, the system, the home or the project."""
         for removal in part.removals:
-            target = f"whatever {removal.target} becomes" if removal.is_open else None
+            target = f"the unknown path {removal.target}" if removal.is_open else None
             if removal.path is not None and is_critical(
                 removal.path, self.facts.cwd, self.facts.home, self.working_dirs
             ):
                 target = removal.path
             if target is not None:
-                reason = f"{removal.program} would remove {target}; that always needs a decision"
+                reason = f"{removal.program} would remove {target}; that always needs approval"
                 return PartDecision(text, "ask", reason, cause="critical")
         return None
 
@@ -179,7 +179,7 @@ class PartDecider(Struct):
         return build_rule_set(tuple(rule.specifier for rule in rules)).can_match_part(part)
 
     def denied(self, part: CommandPart) -> PartDecision | None:
-        """Only what denies `part`: the cheap look for parts beyond the limits."""
+        """Only a denial of `part`: the quick check for parts beyond the limits."""
         for look in (self._find_deny_rule, self._check_path_rules, self._check_redirects):
             found = look(part)
             if found is not None and found.verdict == "deny":
@@ -199,7 +199,7 @@ class PartDecider(Struct):
         return None
 
     def _check_path_rules(self, part: CommandPart) -> PartDecision | None:
-        """Read and Edit rules of the user bind file operands, whatever Bash rules say."""
+        """The user's Read and Edit rules apply to file operands, whatever Bash rules say."""
         bound = self.bounds.of(part)
         if bound is None or (bound.rule is None and bound.is_guess and self._is_exact(part)):
             return None
@@ -207,7 +207,7 @@ class PartDecider(Struct):
         return PartDecision(part.text, bound.verdict, bound.reason, bound.rule, bound.source, by)
 
     def _check_redirects(self, part: CommandPart) -> PartDecision | None:
-        """What redirections alone demand; None when all are free."""
+        """The decision for redirections alone; None if all are free."""
         worst: PartDecision | None = None
         for use in part.redirects:
             decision = self._redirect(use, part)
@@ -248,7 +248,7 @@ class PartDecider(Struct):
         return ""
 
     def _free(self, part: CommandPart, redirected: PartDecision | None) -> PartDecision:
-        """The verdict when no deny, ask or critical reason stands against the part."""
+        """The decision if no deny, ask or critical reason applies to the part."""
         if self.mode == "bypassPermissions":
             if redirected is not None and redirected.rule is not None:
                 return redirected
@@ -294,7 +294,7 @@ class PartDecider(Struct):
     def _decide_by_proof(self, part: CommandPart) -> PartDecision:
         text = part.text
         if (program := find_project_program(part, self.project_programs)) is not None:
-            reason = f"PATH finds {program} in the project, so it may do anything"
+            reason = f"PATH finds {program} in the project, so its effects are unknown"
             return PartDecision(text, "ask", reason, cause="program")
         refusal = part.refusal or self._refuse_git(part) or self._refuse_reads(part.reads)
         refusal = refusal or self._refuse_sweeps(part)
@@ -309,11 +309,11 @@ class PartDecider(Struct):
         return self.repository.doubt or told
 
     def _refuse_reads(self, uses: Iterable[PathUse]) -> str:
-        """Why one of these may not be used; empty when all may."""
+        """Why one of these paths must not be read; empty if all may."""
         for use in dict.fromkeys(uses):
             self.uses.append(use)
             if use.path is None:
-                return f"the path {use.text} is not known before the command runs"
+                return f"the path {use.text} is unknown before the command runs"
             for path in _list_checked_paths(use):
                 answer = self.path_verdict(path, use.access)
                 if answer.verdict != "allow":
@@ -321,13 +321,13 @@ class PartDecider(Struct):
         return ""
 
     def _refuse_sweeps(self, part: CommandPart) -> str:
-        """A sweep whose own options name a file that asks by itself."""
+        """A sweep whose options name a file that needs approval."""
         for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
             for pattern in sweep.only_files:
                 named = sample_env_files(pattern.rpartition("/")[2])
                 path = f"{sweep.use.path or self.facts.cwd}/{named[0]}" if named else ""
                 if named and self.path_verdict(path, "read").verdict != "allow":
-                    return f"{pattern} names files that may hold secrets"
+                    return f"{pattern} matches files that may hold secrets"
         return ""
 
     def _edited(self, part: CommandPart) -> PartDecision | None:
@@ -345,7 +345,7 @@ class PartDecider(Struct):
 
 
 def find_whole_rule(rules: tuple[BashRule, ...], facts: CommandFacts) -> BashRule | None:
-    """A rule that gives the exact text of the whole command."""
+    """A rule with the exact text of the whole command."""
     whole = collapse_blanks(facts.text)
     return next(
         (r for r in rules if is_exact(r.specifier) and collapse_blanks(r.specifier) == whole), None
@@ -353,7 +353,7 @@ def find_whole_rule(rules: tuple[BashRule, ...], facts: CommandFacts) -> BashRul
 
 
 def find_project_program(part: CommandPart, programs: frozenset[str]) -> str | None:
-    """The program of the project that a part could run instead of the well-known one."""
+    """The project's program that a part could run instead of the well-known one."""
     if not programs:
         return None
     run = (name for item in part.commands for name in (item.program or "", *item.consists_of))

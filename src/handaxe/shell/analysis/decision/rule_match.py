@@ -1,6 +1,6 @@
-"""Matching Bash rules against parts of a command.
+"""Match Bash rules against parts of a command.
 
-Allow looks at the readings of the source text; deny and ask look at everything a part could run.
+Allow rules match the source text; deny and ask rules match everything a part could run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from handaxe.shell.analysis.programs.wrappers import get_program_name
 Hit = Literal["no", "maybe", "yes"]
 
 UNKNOWN = "\ue000"
-"""Stands for an argument that is not known before the command runs."""
+"""An argument that is unknown before the command runs."""
 
 _BLANKS = re.compile(r"[ \t\n]+")
 _VOID = frozenset({"watch", "setsid", "ionice", "flock"})
@@ -36,7 +36,7 @@ _TEXT_LIMIT = 512
 
 
 class Pattern(Struct, frozen=True):
-    """A rule's specifier made ready: the text before the first star, and the whole as a regex."""
+    """A compiled specifier: the text before the first star, and a regex for the whole."""
 
     text: str
     everything: bool
@@ -49,7 +49,7 @@ class Pattern(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def compile_specifier(specifier: str) -> Pattern:
-    """The pattern of `Bash(specifier)`; an empty specifier or `*` means every command."""
+    """The pattern of `Bash(specifier)`; an empty specifier or `*` matches every command."""
     text = _BLANKS.sub(" ", specifier.strip())
     body = text[:-2] + " *" if text.endswith(":*") else text
     prefix = body.endswith(" *")
@@ -62,7 +62,7 @@ def compile_specifier(specifier: str) -> Pattern:
 
 
 def can_any_allow(specifiers: tuple[str, ...], part: CommandPart) -> bool:
-    """Whether looking at allow rules one by one can find anything."""
+    """Quick check whether any allow rule can match."""
     joined = build_rule_set(specifiers).any_text
     if joined is None or not part.rule_texts:
         return False
@@ -78,7 +78,7 @@ def can_any_allow(specifiers: tuple[str, ...], part: CommandPart) -> bool:
 def is_allowed_by(specifier: str, part: CommandPart, dirs: tuple[str, ...] = ()) -> bool:
     """Whether an allow rule covers `part` in every state; redirections are judged elsewhere.
 
-    A global option of git is seen through; `-C` only to a place inside `dirs`.
+    Global options of git are ignored; `-C` only if it stays inside `dirs`.
     """
     pattern = compile_specifier(specifier)
     if pattern.everything:
@@ -111,7 +111,7 @@ def _is_covered(
         return False
     if program.rpartition("/")[2] in _VOID:
         return False
-    # A prefix is no rule for an option that runs another program, unless it spells it out.
+    # A prefix does not cover an option that runs another program, unless it contains the option.
     return not reading.runs or reading.runs.partition("=")[0] in pattern.head.split(" ")
 
 
@@ -121,31 +121,31 @@ def _is_inside_any(place: str | None, dirs: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=256)
 def collapse_blanks(text: str) -> str:
-    """A text with one blank for several; lines stay lines."""
+    """Replace runs of blanks by one; lines stay separate."""
     return re.sub(r"[ \t]+", " ", text.strip())
 
 
 def is_everything(specifier: str) -> bool:
-    """Whether a rule covers every command."""
+    """Whether a specifier covers every command."""
     return compile_specifier(specifier).everything
 
 
 def is_exact(specifier: str) -> bool:
-    """Whether a rule covers one spelled-out command and no other."""
+    """Whether a specifier covers exactly one command text."""
     pattern = compile_specifier(specifier)
     return not pattern.everything and not pattern.has_star
 
 
 class RuleSet(Struct):
-    """Many specifiers behind one regex, so that a miss costs one match."""
+    """Many specifiers in one regex, so that a miss costs one match."""
 
     specifiers: tuple[str, ...]
     any_text: re.Pattern[str] | None
     programs: frozenset[str]
-    """First words of rules, for arguments that are not known."""
+    """First words of rules, for unknown arguments."""
 
     def can_match_part(self, part: CommandPart) -> bool:
-        """Whether looking at the rules one by one can find anything."""
+        """Quick check whether any rule can match the part."""
         if self.any_text is None:
             return False
         if part.mentions or part.unread:
@@ -170,7 +170,7 @@ class RuleSet(Struct):
 
 @lru_cache(maxsize=64)
 def build_rule_set(specifiers: tuple[str, ...]) -> RuleSet:
-    """The set of some rules."""
+    """Build the set of some rules."""
     patterns = [compile_specifier(item) for item in specifiers]
     readings = [regex.pattern for item in patterns for regex in _list_readings(item)]
     if any(item.everything for item in patterns):
@@ -201,7 +201,7 @@ def match_rule(specifier: str, part: CommandPart) -> Hit:
 
 
 def _find_mentioned_commands(pattern: Pattern, part: CommandPart) -> Iterator[PossibleCommand]:
-    """The places of a rule's program in texts that could not be parsed, of any length."""
+    """Occurrences of a rule's program in unparsed texts of any length."""
     program = frozenset({pattern.program})
     for text in part.unread:
         for fields in find_occurrences(text, program):
@@ -209,7 +209,7 @@ def _find_mentioned_commands(pattern: Pattern, part: CommandPart) -> Iterator[Po
 
 
 def _is_mentioned(pattern: Pattern, part: CommandPart) -> bool:
-    """Whether the rule's words stand, in their order, among words that may name a program."""
+    """Whether the rule's words occur in order among words that may name a program."""
     words = [word for word in _strip_quotes(pattern.head).split(" ") if word]
     if not words:
         return False
@@ -261,7 +261,7 @@ def _is_option(value: str) -> bool:
 
 
 def _is_hidden(pattern: Pattern, candidate: PossibleCommand, values: list[str]) -> bool:
-    """Whether only options, and what may be their values, keep the rule's words apart."""
+    """Whether only options and their possible values separate the rule's words."""
     words = pattern.head.split(" ")
     if len(words) < 2 or words[0] != candidate.program or not words[-1]:
         return False
@@ -299,7 +299,7 @@ def _strip_quotes(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _list_bare_readings(text: str) -> tuple[re.Pattern[str], ...]:
-    """The rule without its quotes, and with its program's directory left out."""
+    """The rule without its quotes and without its program's directory."""
     bare = _strip_quotes(text)
     first, blank, rest = bare.partition(" ")
     texts = {bare, first.rpartition("/")[2] + blank + rest}
@@ -336,7 +336,7 @@ def _intersect(left: str, right: str) -> bool:
 
 
 def _skip_wildcards(_left: str, right: str, _at: int, row: set[int]) -> set[int]:
-    """Positions reachable by letting wildcards on the right stand for nothing."""
+    """Positions that are reachable if wildcards on the right match nothing."""
     out: set[int] = set()
     for start in row:
         at = start

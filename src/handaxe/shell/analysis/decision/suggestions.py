@@ -1,6 +1,6 @@
-"""Rules to offer for "always allow": narrow, per part, with examples of what they would cover.
+"""Rules to offer for "always allow": narrow, per part, with examples.
 
-None is offered for a command whose program or operands standard input may decide.
+No rule is offered for a command whose program or operands may come from standard input.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _EXAMPLES = 3
 
 
 class Proposal(Struct, frozen=True):
-    """A rule that would allow a part, in settings form, with examples."""
+    """A rule that would allow a part, as in settings, with examples."""
 
     rule: str
     for_part: str
     would_match: list[str]
     would_not_match: list[str]
     meaning: str = ""
-    """What the rule says, in plain words."""
+    """The meaning of the rule in plain words."""
 
 
 def propose(parts: list[CommandPart], decisions: list[PartDecision]) -> tuple[list[Proposal], bool]:
-    """At most five proposals, one for each part that asked for want of a rule.
+    """At most five proposals, one for each part that asked because no rule allows it.
 
-    Also whether they leave something that would still ask.
+    Also whether something would still ask.
     """
     found: dict[str, Proposal] = {}
     leaves = False
@@ -80,7 +80,7 @@ def _make_proposal(part: CommandPart) -> Proposal | None:
 
 
 def _is_exact_only(program: str, rest: list[str | None]) -> bool:
-    """Programs for which a prefix would allow anything: interpreters, wrappers, movers of data."""
+    """Programs for which a prefix would allow anything: interpreters, wrappers, copy tools."""
     # A quoted blank would make a prefix of two words, which is another program.
     if not _PLAIN_PROGRAM.fullmatch(program):
         return True
@@ -102,7 +102,7 @@ def _is_exact_only(program: str, rest: list[str | None]) -> bool:
 
 
 def _choose_prefix(program: str, words: list[str | None]) -> str | None:
-    """The words a prefix rule begins with; None where only the exact command may be offered."""
+    """The words of a prefix rule; None if only the exact command may be offered."""
     fixed = [program]
     for word in words[1:3]:
         if word is None or not _SUBCOMMAND.fullmatch(word):
@@ -112,8 +112,8 @@ def _choose_prefix(program: str, words: list[str | None]) -> str | None:
             break
     if is_stdin_data_only(program):
         return program
-    # `npm run` alone would cover every script; of a program nobody knows, what its first argument
-    # names is as far as a yes can go.
+    # `npm run` alone would cover every script. For an unknown program, a suggested rule includes at
+    # most its first argument.
     is_named = len(fixed) > 1 and fixed[-1] not in _THIRD
     return " ".join(fixed) if is_named and can_have_prefix(words) else None
 
@@ -126,5 +126,5 @@ def _propose_exact(text: str) -> Proposal:
 def _propose_prefix(head: str, text: str) -> Proposal:
     hits = dict.fromkeys((text, head, f"{head} other", f"{head} --option"))
     misses = [f"{head}x", f"{head} && other", f"sudo {head}"]
-    meaning = f"any command that begins with {head}, whatever follows"
+    meaning = f"any command that starts with {head}"
     return Proposal(f"Bash({head} *)", text, list(hits)[:_EXAMPLES], misses, meaning)

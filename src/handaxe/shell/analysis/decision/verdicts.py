@@ -1,4 +1,4 @@
-"""The words of verdicts: rules, what path rules say, what is decided of one part."""
+"""Types of the decision: rules, path verdicts, part decisions."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ Cause = Literal["", "program", "redirection", "critical", "unreadable"]
 
 
 class PathVerdict(Struct, frozen=True):
-    """What the path rules say about one path; `rule` is set when a rule of the user decided."""
+    """The path rules' decision on one path; `rule` is set if a user's rule decided."""
 
     verdict: Verdict
     reason: str = ""
     rule: str | None = None
     source: str | None = None
     is_binding: bool = False
-    """Whether an ask holds whatever Bash rules allow: what is written there may run code."""
+    """Whether the ask applies whatever Bash rules allow: files there may run code."""
     is_above: bool = False
-    """Whether it is about a directory around such a place: naming it does not change it."""
+    """Whether it is about a directory above such a path, which naming does not change."""
 
 
 class Repository(Struct, frozen=True):
-    """The facts about the repository's own configuration."""
+    """The repository's own configuration."""
 
     is_clean: bool = True
     doubt: str = ""
-    """Which program it names, in words."""
+    """The program it names, in words."""
 
 
 class BashRule(Struct, frozen=True):
@@ -42,7 +42,7 @@ class BashRule(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The rule as it is written in settings."""
+        """The rule as written in settings."""
         return f"{self.tool}({self.specifier})" if self.specifier else self.tool
 
 
@@ -55,7 +55,7 @@ class ShellRules(Struct, frozen=True):
 
 
 class PartDecision(Struct, frozen=True):
-    """The verdict on one part and why."""
+    """The decision on one part and its reason."""
 
     text: str
     verdict: Verdict
@@ -64,6 +64,6 @@ class PartDecision(Struct, frozen=True):
     source: str | None = None
     by: By = "builtin"
     cause: Cause = ""
-    """What an ask is about; only "program" could be settled by an allow rule."""
+    """The cause of an ask; only "program" can be settled by an allow rule."""
     beside: str = ""
     """What would still ask if a rule allowed the program."""

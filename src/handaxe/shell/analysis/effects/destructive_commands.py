@@ -1,4 +1,4 @@
-"""Commands that destroy work, and removals that must never pass unseen."""
+"""Destructive commands, and removals that always need approval."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GIT_GOES = frozenset({"-C", "--work-tree", "--git-dir"})
 _IN_THE_TREE = split_names(
     "rm rmdir unlink truncate shred find chmod chown chgrp rsync redirection"
 )
-"""Destructive forms that change nothing but the paths they name."""
+"""Destructive forms that change only the paths they name."""
 _MIRROR = re.compile(r"remote\..*\.mirror", re.IGNORECASE)
 _RECURSIVE = frozenset({"-r", "-R", "--recursive"})
 
@@ -58,7 +58,7 @@ def is_destructive_name(program: str) -> bool:
 
 
 def is_irreversible_form(rule_head: str, form: str) -> bool:
-    """Whether the fixed words at the start of a rule spell out an irreversible form."""
+    """Whether the fixed start of a rule names an irreversible form."""
     words = _QUOTES.sub("", rule_head).split()
     return any(
         known.is_lasting and " ".join(known.words) == form and _is_form_match(words, known)
@@ -69,7 +69,7 @@ def is_irreversible_form(rule_head: str, form: str) -> bool:
 def find_losses(
     candidates: Iterable[CommandCandidate], redirects: Iterable[RedirectUse]
 ) -> tuple[DestructiveForm, ...]:
-    """Every destructive form that a part holds, directly or inside a wrapper."""
+    """Every destructive form in a part, directly or inside a wrapper."""
     found: list[DestructiveForm] = []
     listed = list(candidates)
     elsewhere = tuple(path for candidate in listed for path in _find_git_directories(candidate))
@@ -94,7 +94,7 @@ def find_losses(
 
 
 def _read_git_settings(values: list[str]) -> list[str]:
-    """The words of a git command after `-c` options are applied: an alias, a forced mirror."""
+    """The words of a git command with the effect of `-c`: an alias, a forcing mirror."""
     given = [values[at + 1] for at, value in enumerate(values[:-1]) if value == "-c"]
     settings = {name: text for name, _, text in (item.partition("=") for item in given)}
     if any(_MIRROR.fullmatch(name) for name in settings):
@@ -106,7 +106,7 @@ def _read_git_settings(values: list[str]) -> list[str]:
 
 
 def _find_git_directories(candidate: CommandCandidate) -> Iterator[str]:
-    """Directories that global options of git name."""
+    """Directories in global options of git."""
     fields = candidate.fields if candidate.program == "git" else ()
     for at, field in enumerate(fields[1:], start=1):
         name, equals, attached = field.value.partition("=")
@@ -123,7 +123,7 @@ def _is_form_match(values: list[str], form: _Form) -> bool:
     size = len(form.words)
     bare = [value for value in values if not value.startswith("-")]
     is_named = form.words in (tuple(values[:size]), tuple(bare[:size]))
-    # Values of global options may stand between the words.
+    # Values of global options may be between the words.
     is_spread = form.words[0] != "git" and form.is_lasting and _is_subsequence(form.words, values)
     if not is_named and not is_spread:
         return False
@@ -172,7 +172,7 @@ def _join_text(candidate: CommandCandidate) -> str:
 
 
 def find_removals(candidates: Iterable[CommandCandidate]) -> tuple[Removal, ...]:
-    """The targets of every removal, each where it may be."""
+    """The targets of every removal, with their possible paths."""
     found: list[Removal] = []
     for candidate in candidates:
         if candidate.program in REMOVERS:
@@ -185,9 +185,9 @@ def find_removals(candidates: Iterable[CommandCandidate]) -> tuple[Removal, ...]
 
 
 def _list_find_removals(candidate: CommandCandidate) -> Iterator[Removal]:
-    """The starting points of a find that removes whatever it meets, or their `.git`.
+    """The starting points of a find that removes everything, or their `.git`.
 
-    Files in the current directory count like others: undo keeps them.
+    Files in the current directory are not listed, because undo saves them.
     """
     action = read_find(list(candidate.fields[1:]))
     text = _join_text(candidate)
@@ -202,7 +202,7 @@ def _list_find_removals(candidate: CommandCandidate) -> Iterator[Removal]:
 
 
 def _list_fed_removals(candidate: CommandCandidate) -> Iterator[Removal]:
-    """`xargs rm -r`: whatever standard input names."""
+    """`xargs rm -r`: the targets come from standard input."""
     for command, _ in find_inner_commands(list(candidate.fields)).commands:
         name = get_program_name(command[0]) if command else None
         if name in REMOVERS and _is_recursive(command):
@@ -228,7 +228,7 @@ def _resolve_targets(
     field: Field, cwds: frozenset[str], *, recursive: bool
 ) -> Iterator[tuple[str | None, bool]]:
     if field.kind == "unknown":
-        # What is known of it may be no more than the root: `rm -rf /$x`.
+        # The known part may be only the root: `rm -rf /$x`.
         head = field.value.strip("/")
         yield None, not head and ("/" in field.text or recursive)
         return
@@ -240,7 +240,7 @@ def _resolve_targets(
 
 
 def is_irreversible(facts: CommandFacts, roots: tuple[str, ...]) -> bool:
-    """Whether it destroys something outside the working directories, or not on a local disk."""
+    """Whether the command destroys something outside the working directories or remotely."""
     roots = roots or (facts.cwd,)
     for part in facts.parts:
         for removal in part.removals:

@@ -1,4 +1,4 @@
-"""What an exit code of a command means, where it is an answer and not a failure."""
+"""Exit codes that are an answer and not a failure."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _CANNOT_SAY_ONE = frozenset({"echo", "true", ":", "printf", "pwd"})
 
 
 def explain_exit_one(body: Sequence, *, cd_failed: bool) -> str | None:
-    """What exit code 1 says where the command that gave it answers that way; else None.
+    """The meaning of exit code 1 if the command uses it as an answer; else None.
 
-    In a chain every command that may have ended it has to answer that way.
+    In a chain, every command that may have ended it must use it so.
     """
     meanings = _collect_meanings(body, cd_failed)
     known = {meaning for meaning in meanings if meaning}
@@ -49,7 +49,7 @@ def explain_exit_one(body: Sequence, *, cd_failed: bool) -> str | None:
 
 
 def _collect_meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 - private
-    """What a 1 could mean, one entry per command it may come from; empty text for never."""
+    """The possible meanings of a 1, one per command it may come from; empty text for never."""
     match node:
         case Sequence():
             is_known = node.items and not node.background[-1]
@@ -84,7 +84,7 @@ def _find_meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 
 
 
 def _unwrap_words(words: list[Word]) -> list[Word]:
-    """The command that `timeout`, `nice` and the like end with the code of."""
+    """The command whose exit code `timeout`, `nice` and similar programs return."""
     if words and words[0].literal not in WRAPPERS:
         return words
     fields = [field for word in words for field in expand_word(word, {})]

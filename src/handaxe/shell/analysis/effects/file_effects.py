@@ -1,6 +1,7 @@
-"""Which files a command reads and writes, as far as its text tells.
+"""The files that a command reads and writes, judged by its text.
 
-For Read and Edit rules and for acceptEdits. Over-approximates: a word that may be a path is one.
+Used for Read and Edit rules and acceptEdits mode. Over-approximates: any word that may be a path
+counts as one.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ _AWKS = split_names("awk gawk mawk nawk")
 _SCRIPTED = _AWKS | split_names(
     "vi vim nvim ex ed emacs perl python ruby node deno bun php lua tclsh sqlite psql osascript"
 )
-"""Programs that may be given a script among their words."""
+"""Programs that may have a script among their words."""
 _SCRIPT = re.compile(r"[\s\"'(]")
 _TOKEN = re.compile(r"[\w.~][\w./~+@%-]*|/[\w./~+@%-]+")
 _TOKENS = 100
 _DUPLICATION = re.compile(r"\d+-?|-")
 _INPUTS = frozenset({"<", "<&"})
 _GOES = split_names("-C --directory --chdir --cwd --work-tree --prefix --git-dir --manifest-path")
-"""Options after which a program sees its operands from another directory."""
+"""Options that make a program resolve its operands in another directory."""
 _TARGET = ("--target-directory",)
 _GIT_READS = split_names(
     "add annotate blame cat-file check-ignore commit describe diff diff-tree diff-index grep log "
     "ls-files ls-tree push rev-list rev-parse shortlog show status whatchanged"
 )
-"""Sub-commands that change no file of the working tree."""
+"""Subcommands that change no file of the working tree."""
 _GIT_WRITES = split_names(
     "am apply bisect checkout checkout-index cherry-pick clean merge pull read-tree rebase reset "
     "restore revert rm mv sparse-checkout stash submodule switch worktree"
 )
-"""Sub-commands that change files of the working tree."""
+"""Subcommands that change files of the working tree."""
 _TREE_WRITERS = split_names("patch gpatch cpio 7z 7za 7zr 7zz unar bsdcpio pax ar hg svn jj sl bzr")
 _PRINTS = split_names("echo printf true false : exit return seq sleep basename dirname type which")
 
@@ -104,7 +105,7 @@ def find_redirect_use(redirect: Redirect, state: ShellState) -> RedirectUse:
     fields = expand_word(target, state.variables)
     uses = tuple(use for field in fields for use in make_path_uses(field, access, state.cwds))
     if len(fields) != 1 or fields[0].kind != "known" or target.has_tilde:
-        problem = f"the target of {redirect.text} is not known before the command runs"
+        problem = f"the target of {redirect.text} is unknown before the command runs"
     elif fields[0].value == "/dev/null" or (fields[0].value == PROCESS and access == "read"):
         return RedirectUse(redirect.text)
     elif any(use.path is None for use in uses):
@@ -120,7 +121,7 @@ def find_redirect_use(redirect: Redirect, state: ShellState) -> RedirectUse:
 
 
 def find_file_uses(fields: list[Field], state: ShellState, *, is_fed: bool = False) -> FileUses:
-    """The paths a command's words name, and the trees it reads."""
+    """The paths in a command's words, and the trees it reads."""
     program = get_program_name(fields[0]) or ""
     table = _load_table()
     if program in _PRINTS:
@@ -156,7 +157,7 @@ def find_file_uses(fields: list[Field], state: ShellState, *, is_fed: bool = Fal
 
 
 def _find_script_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
-    """Paths that may stand inside a script among the words: `awk '{print > "out"}'`."""
+    """Paths that may be inside a script among the words: `awk '{print > "out"}'`."""
     scripts = (field for field in fields if _SCRIPT.search(field.value))
     tokens = dict.fromkeys(token for field in scripts for token in _TOKEN.findall(field.value))
     return [
@@ -168,7 +169,7 @@ def _find_script_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
 
 
 def _is_tree_move(program: str, fields: list[Field]) -> bool:
-    """Whether the files below its operands may change with them."""
+    """Whether files below its operands may change with them."""
     if program == "find":
         action = read_find(fields[1:])
         return action.deletes or not all(_is_reader(program) for program in action.programs)
@@ -188,7 +189,7 @@ def _is_reader(program: str | None) -> bool:
 
 
 def _is_read_only(program: str, fields: list[Field]) -> bool:
-    """Whether a program is known to only read the files among its words."""
+    """Whether a program certainly only reads the files among its words."""
     if program == "git":
         rest = skip_git_globals(fields[1:])
         return bool(rest) and rest[0].value in _GIT_READS
@@ -203,7 +204,7 @@ def _is_read_only(program: str, fields: list[Field]) -> bool:
 
 
 def change_state_directory(directory: Field, state: ShellState) -> ShellState:
-    """The state after a wrapper went to `directory`."""
+    """The state after a wrapper changed to `directory`."""
     target = directory.known
     if target is None or not (state.cwds or target.startswith("/")):
         return ShellState(frozenset(), state.variables)
@@ -213,7 +214,7 @@ def change_state_directory(directory: Field, state: ShellState) -> ShellState:
 
 
 def _list_states(fields: list[Field], state: ShellState) -> list[ShellState]:
-    """Where operands may be seen from: here, and where an option such as `-C` goes."""
+    """Directories in which operands may be resolved: here, and where `-C` and the like lead."""
     found = [state]
     for index, field in enumerate(fields):
         value = field.value
@@ -228,7 +229,7 @@ def _list_states(fields: list[Field], state: ShellState) -> list[ShellState]:
 
 
 def _find_opaque_uses(fields: list[Field], program: str) -> list[PathUse]:
-    """Files that a list names when the command runs, and `REV:$path` of git."""
+    """Files named in a list at run time, and `REV:$path` of git."""
     if program == "git":
         shown = [field for field in fields if field.kind == "unknown" and ":" in field.value]
         return [PathUse(None, "read", field.text) for field in shown]
@@ -243,7 +244,7 @@ def _find_opaque_uses(fields: list[Field], program: str) -> list[PathUse]:
 
 
 def _find_revision_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
-    """`REV:PATH` and `:PATH` of git read that path as it was; options may hold them, too."""
+    """`REV:PATH` and `:PATH` of git read that path as it was; options may contain them too."""
     uses: list[PathUse] = []
     for field in fields:
         _, colon, path = field.value.partition(":")
@@ -259,13 +260,13 @@ def _find_revision_uses(fields: list[Field], state: ShellState) -> list[PathUse]
 
 
 def _list_ancestors(path: str) -> list[str]:
-    """A directory and those above it, the nearest first."""
+    """A directory and its parents, nearest first."""
     parts = path.split("/")
     return ["/".join(parts[:end]) for end in range(len(parts), 1, -1)]
 
 
 def _find_operands(fields: list[Field], program: str) -> list[Field]:
-    """The words that are not options; a word after an option stays, it may be an operand."""
+    """The words that are not options; a word after an option stays: it may be an operand."""
     table = _load_table()
     words: list[Field] = []
     ended = False
@@ -324,7 +325,7 @@ def _list_accesses(program: str, fields: list[Field], *, last: bool, known: bool
 
 
 def _find_option_uses(fields: list[Field], program: str, state: ShellState) -> list[PathUse]:
-    """Paths inside option values: `--file=x`, `-fx`, and values known to be written."""
+    """Paths in option values: `--file=x`, `-fx`, and values that are certainly written."""
     uses: list[PathUse] = []
     written = _load_table().written.get(program, frozenset[str]())
     texts = _list_text_options(program) - written
@@ -349,7 +350,7 @@ def _find_option_uses(fields: list[Field], program: str, state: ShellState) -> l
 
 
 def _find_embedded_paths(operand: str) -> Iterator[str]:
-    """Paths in `file:` addresses and behind `=` and `@`: `file=@x`, `of=x`."""
+    """Paths in `file:` addresses and after `=` and `@`: `file=@x`, `of=x`."""
     if operand.startswith("file:"):
         yield "/" + operand.removeprefix("file:").lstrip("/")
     if "=" in operand or operand.startswith("@"):
@@ -368,6 +369,6 @@ def _find_dd_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
 
 
 def find_redirect_uses(part: Part) -> tuple[RedirectUse, ...]:
-    """The redirections of a part in every state it may run in."""
+    """The redirections of a part in every possible state."""
     found = [find_redirect_use(item, state) for state in part.states for item in part.redirects]
     return tuple(dict.fromkeys(found))

@@ -1,7 +1,7 @@
-"""Places that Read and Edit rules keep closed, held against operands that name more than one file.
+"""Compare restricted paths with operands that name several files.
 
-A literal path is judged by the caller. Here are globs and whole trees: pattern against pattern, on
-the text alone. Where the answer is not certain it is yes.
+The caller judges literal paths. This module compares globs and whole trees, pattern with pattern,
+by text only. If uncertain, the answer is yes.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ class PathComponent(Struct, frozen=True):
     """One component of a path pattern."""
 
     literal: str | None
-    """The one name it stands for, if it has no wildcard."""
+    """The only matching name, if there is no wildcard."""
     source: str = ""
     """A regular expression for the whole name; unused for a literal."""
     prefix: str = ""
     suffix: str = ""
     is_shown: bool = False
-    """Whether it leaves out names that start with a dot."""
+    """Whether it excludes names that start with a dot."""
 
 
 Step = PathComponent | Literal["deep", "shown"]
-"""A name, or any number of directories: all of them, or only those without a leading dot."""
+"""A name, or any number of directories: all, or only those without a leading dot."""
 
 
 class RestrictedPath(Struct, frozen=True):
-    """The places one deny or ask rule covers: what it names, and everything below."""
+    """The paths that one deny or ask rule covers, with everything below."""
 
     steps: tuple[Step, ...]
     tool: Literal["Read", "Edit"]
     verdict: Literal["ask", "deny"]
     rule: str
-    """Empty if the content of the place closes it, not a rule of the user."""
+    """Empty if no user rule restricts the path, but its contents do."""
     source: str | None = None
     names_content: bool = False
-    """Whether the rule covers a directory's content (`dir/**`), so its last name is a directory."""
+    """Whether the rule covers a directory's content (`dir/**`), so that its last name is one."""
 
     def is_binding_for(self, access: Access) -> bool:
-        """Whether the rule applies to this access; a Read rule also keeps files from changes."""
+        """Whether the rule applies to this access; an unreadable path is also unwritable."""
         if access == "read":
             return self.tool == "Read"
         return self.tool == "Edit" or self.verdict == "deny"
@@ -63,7 +63,7 @@ def make_literal_component(name: str) -> PathComponent:
 
 @lru_cache(maxsize=2048)
 def make_glob_component(part: str) -> PathComponent:
-    """A component of an unquoted glob; a bracket may stand for anything."""
+    """A component of an unquoted glob; a bracket expression may match anything."""
     text = _BRACKET.sub("*", part)
     if not _WILD.search(text):
         return PathComponent(text)
@@ -73,18 +73,18 @@ def make_glob_component(part: str) -> PathComponent:
 
 
 def split_steps(path: str, *, glob: bool) -> tuple[Step, ...]:
-    """An absolute path, or a glob made absolute, as steps."""
+    """The steps of an absolute path or glob."""
     parts = [part for part in path.split("/") if part]
     return tuple(make_glob_component(part) if glob else PathComponent(part) for part in parts)
 
 
 def can_name(use: PathUse, fence: RestrictedPath) -> bool:
-    """Whether a glob could name a place behind the fence."""
+    """Whether a glob could match a restricted path."""
     return use.path is not None and _has_overlap(split_steps(use.path, glob=use.glob), fence.steps)
 
 
 def can_read_below(sweep: RecursiveRead, fence: RestrictedPath) -> bool:
-    """Whether a read of a whole tree could reach a place behind the fence."""
+    """Whether reading a whole tree could reach a restricted path."""
     path = sweep.use.path
     if path is None:
         return True
@@ -95,7 +95,7 @@ def can_read_below(sweep: RecursiveRead, fence: RestrictedPath) -> bool:
 
 
 def can_contain(use: PathUse, fence: RestrictedPath) -> bool:
-    """Whether the rule spells out a place below the one `use` names."""
+    """Whether the rule names a path below the one of `use`."""
     if use.path is None:
         return False
     root = split_steps(use.path, glob=use.glob)
@@ -105,7 +105,7 @@ def can_contain(use: PathUse, fence: RestrictedPath) -> bool:
 
 
 def _is_left_out(sweep: RecursiveRead, fence: RestrictedPath, path: str) -> bool:
-    """Whether the reader's own exclusions keep it from every place behind the fence."""
+    """Whether the reader's own exclusions keep it from all restricted paths."""
     last = fence.steps[-1] if fence.steps else "deep"
     if (
         not isinstance(last, PathComponent)
@@ -120,7 +120,7 @@ def _is_left_out(sweep: RecursiveRead, fence: RestrictedPath, path: str) -> bool
 
 
 def _has_overlap(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
-    """Whether some path fits `left` and lies at or below a place that fits `fence`."""
+    """Whether some path matches `left` and is at or below a match of `fence`."""
     if _is_disjoint(left, fence):
         return False
     right: tuple[Step, ...] = (*fence, "deep")
@@ -154,7 +154,7 @@ def _has_overlap(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
 
 
 def _is_disjoint(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
-    """Whether the literal beginnings differ: the quick no among many rules."""
+    """Whether the literal prefixes differ: the quick exclusion among many rules."""
     for one, other in zip(left, fence, strict=False):
         if isinstance(one, str) or isinstance(other, str):
             return False
@@ -166,7 +166,7 @@ def _is_disjoint(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
 
 
 def _can_match_step(deep: Literal["deep", "shown"], step: Step) -> bool:
-    """Whether one of any number of directories can be what `step` is."""
+    """Whether a directory out of any number can match `step`."""
     if deep == "deep" or isinstance(step, str):
         return True
     start = step.prefix if step.literal is None else step.literal

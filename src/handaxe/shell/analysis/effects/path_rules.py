@@ -1,4 +1,4 @@
-"""What Read and Edit rules say about the files of a command, whatever Bash rules say."""
+"""Apply Read and Edit rules to the files of a command, whatever Bash rules say."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class PathVerdictLike(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why, in plain words."""
+        """The reason in plain words."""
         ...
 
     @property
     def rule(self) -> str | None:
-        """The user's rule that decided, if one did."""
+        """The user's rule that decided, if any."""
         ...
 
     @property
     def source(self) -> str | None:
-        """Where that rule is from."""
+        """The source of that rule."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class PathVerdictLike(Protocol):
 
     @property
     def is_above(self) -> bool:
-        """Whether it is about a directory around what needs one."""
+        """Whether it is about a directory above a protected path."""
         ...
 
 
@@ -58,14 +58,14 @@ PathJudge = Callable[[str, Access], PathVerdictLike]
 
 
 class PathRuleMatch(Struct, frozen=True):
-    """A rule of the user that stands against a file of the command."""
+    """A user's rule that applies to a file of the command."""
 
     verdict: Literal["ask", "deny"]
     reason: str
     rule: str | None = None
     source: str | None = None
     is_guess: bool = False
-    """Whether the program only may open the file."""
+    """Whether it is uncertain that the program opens the file."""
 
 
 class PathRuleChecker(Struct):
@@ -74,10 +74,10 @@ class PathRuleChecker(Struct):
     path_verdict: PathJudge
     fences: tuple[RestrictedPath, ...] = ()
     operands: list[PathUse] = []
-    """Every file operand that was checked."""
+    """Every checked file operand."""
 
     def of(self, part: CommandPart) -> PathRuleMatch | None:
-        """The strictest word on any file `part` names, directly or in what it runs."""
+        """The strictest match for any file that `part` names, directly or in what it runs."""
         asked: PathRuleMatch | None = None
         for certain, bound in self._all(part):
             if bound.verdict == "deny" and certain:
@@ -104,12 +104,12 @@ class PathRuleChecker(Struct):
             yield from ((False, bound) for bound in self._history(part.history, part.cwds))
 
     def _history(self, history: GitHistoryRead, cwds: frozenset[str]) -> Iterator[PathRuleMatch]:
-        """What git prints may be any tracked file, or those below its pathspecs."""
+        """Git may print any tracked file, or those below its pathspecs."""
         paths = [resolve(path, cwd) for path in history.paths for cwd in sorted(cwds)]
         places = [PathUse(path, "read", history.text) for path in paths]
         sweeps = [RecursiveRead(use) for use in places or [PathUse(None, "read", history.text)]]
         for fence in self.fences:
-            # What git keeps is none of our own data.
+            # Git's data does not include handaxe's own data.
             binds = fence.is_binding_for("read") and bool(fence.rule)
             if binds and any(can_read_below(item, fence) for item in sweeps):
                 yield _make_ask(fence, f"{history.text} may print it")
@@ -149,7 +149,7 @@ class PathRuleChecker(Struct):
                 yield _make_ask(fence, f"{text} moves a directory")
 
     def _check_use(self, use: PathUse, *, may_write: bool = False) -> PathRuleMatch | None:
-        """What the rules say about one file operand; `may_write`: of a program that may do more."""
+        """The rules' match for one file operand; `may_write`: the program may do more than read."""
         if use.is_sure:
             self.operands.append(use)
         if use.path is None:
@@ -177,10 +177,10 @@ class PathRuleChecker(Struct):
         return None
 
     def _handle_unknown(self, use: PathUse) -> PathRuleMatch | None:
-        """A path that the text does not say may be any path."""
+        """An unknown path may be any path."""
         for fence in self.fences:
             if fence.tool == ("Read" if use.access == "read" else "Edit"):
-                return _make_ask(fence, f"which file {use.text} names is not known before it runs")
+                return _make_ask(fence, f"the file of {use.text} is unknown before it runs")
         return None
 
     def _check_glob(self, use: PathUse) -> PathRuleMatch | None:
@@ -197,7 +197,7 @@ class PathRuleChecker(Struct):
 
 
 def _make_samples(glob: str) -> list[str]:
-    """Paths that fit a glob and differ in everything it leaves open; none if it has brackets."""
+    """Example paths that match a glob and differ in its open parts; none if it has brackets."""
     if "[" in glob or "?" in glob:
         return []
     return [re.sub(r"\*+", sample, glob) for sample in _SAMPLES]
@@ -205,7 +205,7 @@ def _make_samples(glob: str) -> list[str]:
 
 def _make_ask(fence: RestrictedPath, reason: str) -> PathRuleMatch:
     if not fence.rule:
-        told = f"data or settings of handaxe lie there, and {reason}"
+        told = f"it contains data or settings of handaxe, and {reason}"
         return PathRuleMatch("ask", told, None, fence.source)
     return PathRuleMatch(
         "ask", f"the {fence.verdict} rule {fence.rule}: {reason}", fence.rule, fence.source

@@ -1,8 +1,7 @@
-"""Every command a part could run, over-approximated for deny and ask rules.
+"""Every command that a part could run, over-approximated for deny and ask rules.
 
-Arguments of another command count if the program is known to run them (wrappers, shells,
-`find -exec`). If a program is not known never to execute its arguments, its words are kept as
-mentions: any of them may name a program that runs.
+Arguments count as commands if the program runs them (wrappers, shells, `find -exec`). For programs
+that may execute their arguments, the words are kept as mentions: any of them may name a program.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _QUOTING = re.compile(r"['\"\\]")
 _ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|[A-Za-z_])")
 _READING_SHELLS = SHELLS | {"source", "."}
 _READ_INSIDE = SHELLS | split_names("eval trap alias coproc source . find")
-"""Programs whose arguments are looked into by their own rules."""
+"""Programs whose arguments have their own rules."""
 _DEPTH = 4
 _LAYERS = 12
 _COMMANDS = 4000
@@ -66,17 +65,17 @@ ReadExpansions = Callable[[str], list[Sequence]]
 
 
 class CommandCandidate(Struct, frozen=True):
-    """A command that could run; `certain` when the text leaves no other reading."""
+    """A command that could run; `certain` if the text has no other reading."""
 
     fields: tuple[Field, ...]
     certain: bool
     cwds: frozenset[str] = frozenset()
     program: str | None = None
-    """The program's name without its directory, or None when the text does not say."""
+    """The program's name without its directory, or None if unknown."""
 
 
 class PartCandidates(Struct):
-    """What a part could run, and what cannot be known about it."""
+    """What a part could run, and what is unknown about it."""
 
     candidates: list[CommandCandidate] = []
     mentions: list[tuple[str, ...]] = []
@@ -108,7 +107,7 @@ class CommandFinder:
         read_script: ReadScript,
         read_expansions: ReadExpansions,
     ) -> None:
-        """`assigned` are literal values that the text gives variables anywhere."""
+        """`assigned` are literal values that the text assigns to variables anywhere."""
         self.found = PartCandidates()
         self.cwds = frozenset({cwd})
         self._seen: set[tuple[str, ...]] = set()
@@ -166,7 +165,7 @@ class CommandFinder:
     def command(
         self, fields: list[Field], depth: int, *, certain: bool, fed: list[str] | None = None
     ) -> None:
-        """Record `fields` as a command and look at what it runs; `fed` is its standard input."""
+        """Record `fields` as a command and inspect what it runs; `fed` is its standard input."""
         key = (
             str(certain),
             *sorted(self.cwds),
@@ -201,7 +200,7 @@ class CommandFinder:
         if not is_read and not _is_inert(program or "", fields):
             words = [field.value or field.text for field in fields[1:]]
             if program in ("sed", "gsed"):
-                # The command e of sed runs what stands right behind it.
+                # The command e of sed runs the text directly after it.
                 words += [word.replace("e", " ") for word in words] + [
                     re.sub(r"e(?=\S)", " ", word) for word in words
                 ]
@@ -219,7 +218,7 @@ class CommandFinder:
                 self.command(fields[index:], depth + 1, certain=False)
 
     def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> bool:
-        """Look at what a wrapper runs, where it goes; whether all its words were understood."""
+        """Inspect the command inside a wrapper; whether all its words were understood."""
         inner = find_inner_commands(fields)
         self.found.unknown = self.found.unknown or inner.unknown
         before = self.cwds
@@ -238,14 +237,14 @@ class CommandFinder:
 
     def _options(self, fields: list[Field], *, certain: bool) -> None:
         if certain and is_process_executed(fields):
-            self.found.unknown = f"another command feeds {fields[0].text}"
+            self.found.unknown = f"another command provides the input of {fields[0].text}"
         for value in find_option_commands(fields):
             if value.known is None and certain:
-                reason = f"the program {value.text} that {fields[0].text} runs is not known"
+                reason = f"the program {value.text} that {fields[0].text} runs is unknown"
                 self.found.unknown = self.found.unknown or reason
 
     def _add_every_word(self, fields: list[Field]) -> None:
-        """Beyond the limits every word counts as a program that certainly runs."""
+        """Beyond the limits, every word counts as a program that certainly runs."""
         self.found.unknown = self.found.unknown or "commands are nested too deeply"
         heads = dict.fromkeys(tuple(fields[at : at + _HEAD]) for at in range(len(fields)))
         for head in heads:
@@ -253,7 +252,7 @@ class CommandFinder:
 
     def _add_unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         if certain:
-            self.found.unknown = f"the program {fields[0].text} is not known before it runs"
+            self.found.unknown = f"the program {fields[0].text} is unknown before it runs"
         for name in re.findall(r"[A-Za-z_]\w*", fields[0].text):
             for value in self._assigned.get(name, ()):
                 head = [Field("known", word, word) for word in value.split()]
@@ -267,7 +266,7 @@ class CommandFinder:
         if text.known is None and not certain:
             return
         if text.known is None:
-            self.found.unknown = f"{text.text} becomes shell code that is not known before it runs"
+            self.found.unknown = f"{text.text} becomes shell code that is unknown before it runs"
             self.found.rebinds = self.found.rebinds or self.found.unknown
             return
         self._script(text.known, depth, certain=certain)
@@ -298,7 +297,7 @@ class CommandFinder:
                     self._part(part, known, depth + 1, certain=certain)
 
     def _add_evaluated(self, values: list[str], depth: int, *, is_sure: bool = True) -> None:
-        """Look at what runs when bash expands these values once more."""
+        """Inspect what runs when bash expands these values again."""
         for value in values:
             if "$(" in value or "`" in value:
                 if is_sure:
@@ -321,19 +320,19 @@ class CommandFinder:
                 elif runs_input:
                     self.found.unknown = f"{redirect.text} feeds {fields[0].text}"
         if part.reads_pipe and runs_input:
-            self.found.unknown = f"a pipe feeds {fields[0].text}"
+            self.found.unknown = f"a pipe provides the input of {fields[0].text}"
         for text in texts if is_shell else ():
             self._script(text, depth, certain=True)
         return texts
 
     def _add_mentions(self, texts: list[str]) -> None:
         joined = "\n".join(texts)
-        # Quotes and escapes in a text mean something to whoever reads it next.
+        # Quotes and escapes in a text apply to its next reader.
         readings = (joined, _QUOTING.sub("", joined), _ESCAPES.sub(" ", joined))
         for reading in dict.fromkeys(readings):
             tokens = tuple(_TOKEN.findall(reading))
             if len(tokens) > _TOKENS:
-                self.found.unknown = "its arguments are too long to look through"
+                self.found.unknown = "its arguments are too long to inspect"
             if tokens:
                 self.found.mentions.append(tokens[:_TOKENS])
 
@@ -347,7 +346,7 @@ def _has_shell(fields: list[Field]) -> bool:
 
 
 def _is_inert(program: str, fields: list[Field]) -> bool:
-    """Whether a program is known never to execute its arguments."""
+    """Whether a program certainly never executes its arguments."""
     if find_exec_option(fields):
         return False
     table = _load_inert()

@@ -1,7 +1,7 @@
-"""What changes the meaning of names, words or globs for the commands that follow.
+"""Find commands that change the meaning of names, words or globs in later commands.
 
-After `IFS=,`, `hash -p`, `declare -n` or `shopt -s expand_aliases` the text no longer says which
-program a word names or into which words it splits. Over-approximates, for deny and ask rules.
+After `IFS=,`, `hash -p`, `declare -n` or `shopt -s expand_aliases` the text no longer shows which
+program a word names or how it splits. Over-approximates, for deny and ask rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MEANING = split_names(
     "POSIXLY_CORRECT BASH_COMPAT BASH_LOADABLES_PATH LD_PRELOAD LD_AUDIT CDPATH "
     "RIPGREP_CONFIG_PATH GREP_OPTIONS"
 )
-"""Variables that decide what a name means, how a word splits, what a glob finds."""
+"""Variables that decide what a name means, how a word splits, what a glob matches."""
 _ANY = "|".join(sorted(_MEANING))
 _DEFAULTED = re.compile(rf"\$\{{(?:{_ANY})(?:\[[^]]*\])?:?=")
 _COMPUTED = re.compile(rf"\b(?:{_ANY})\b\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*(?:{_ANY})\b")
@@ -37,7 +37,7 @@ _HARMLESS_SETS = split_names(
 
 
 def find_part_rebinding(part: Part) -> str:
-    """Which assignment, loop, expansion or descriptor of `part` changes a meaning; else empty."""
+    """The assignment, loop, expansion or descriptor in `part` that changes a meaning, if any."""
     node = part.node
     found: list[str] = [node.name.rstrip("@")] if not isinstance(node, Simple) else []
     if isinstance(node, Simple):
@@ -60,7 +60,7 @@ def find_part_rebinding(part: Part) -> str:
 
 
 def find_command_rebinding(fields: list[Field]) -> str:
-    """Whether a command changes what names mean, and how; empty when it does not."""
+    """How a command changes the meaning of names; empty if it does not."""
     program = get_program_name(fields[0]) or ""
     args = fields[1:]
     if program in _DECLARING:
@@ -111,7 +111,7 @@ def _is_rebinding_declaration(program: str, args: list[Field]) -> bool:
 
 
 def _is_rebinding_field(field: Field) -> bool:
-    """Whether the variable that a word names has a meaning, or cannot be known."""
+    """Whether the variable that a word names affects meanings, or is unknown."""
     if field.kind != "known" and "=" not in field.value and "[" not in field.value:
         return True
     return _has_meaningful_name(field.value)
@@ -144,7 +144,7 @@ def _is_rebinding_set(args: list[Field]) -> bool:
 
 
 def _is_rebinding_shell(args: list[Field]) -> bool:
-    """Whether a shell is started with other options of reading, or another start-up file."""
+    """Whether a shell starts with other reading options or another start-up file."""
     for index, field in enumerate(args):
         value = field.value
         if not value.startswith(("-", "+")):

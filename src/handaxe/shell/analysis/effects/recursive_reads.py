@@ -1,6 +1,6 @@
-"""Commands that read the files below a directory: which trees, and what they leave out.
+"""Commands that read below a directory: which trees, and what they exclude.
 
-Only content counts: find, ls -R and tree print names, and names are not what a Read rule keeps.
+Only content counts: find, ls -R and tree print names, which Read rules do not restrict.
 Over-approximates; never use it to prove that something is safe.
 """
 
@@ -27,9 +27,9 @@ from handaxe.shell.analysis.walker import ShellState
 _HERE = Field("known", ".", ".")
 _FIND_ACTIONS = ("-exec", "-ok")
 _STDIN = split_names("rg ag ack")
-"""Without a place they read what they are fed, if anything feeds them."""
+"""Without an operand they read standard input if it is connected."""
 _BUNDLED = split_names("tar bsdtar")
-"""Their first word holds options even without a dash."""
+"""Their first word contains options even without a dash."""
 _RG_HIDDEN = split_names("hidden u unrestricted .")
 _NOTHING = split_names("files type-list help version V h")
 
@@ -99,7 +99,7 @@ def _find_by_table(
 
 
 def _list_inclusions(found: Arguments) -> tuple[str, ...]:
-    """File names to which the reader's own options limit it."""
+    """File names to which the reader's options limit it."""
     given = [(name, value.known) for name, value in found.options if value is not None]
     names = [text for name, text in given if name == "include" and text]
     globs = [text for name, text in given if name in ("g", "glob", "iglob") and text]
@@ -107,7 +107,7 @@ def _list_inclusions(found: Arguments) -> tuple[str, ...]:
 
 
 def _list_exclusions(found: Arguments) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """File and directory names that the reader's own options leave out."""
+    """File and directory names that the reader's options exclude."""
     given = [(name, value.known) for name, value in found.options if value is not None]
     files = [text for name, text in given if name == "exclude" and text]
     directories = [text.rstrip("/") for name, text in given if name == "exclude-dir" and text]

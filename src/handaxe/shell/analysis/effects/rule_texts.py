@@ -1,6 +1,6 @@
-"""The readings of a part that allow rules may match: as written, and inside transparent wrappers.
+"""The texts of a part that allow rules may match: as written, and inside transparent wrappers.
 
-Allow looks at the source text only, so a rule covers what a person sees in it.
+Allow rules use the source text only, so a rule covers what the user sees.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _TRANSPARENT = _PLAIN_WRAPPERS | split_names("timeout time nice stdbuf command b
 
 
 def join_words(words: Iterable[Word]) -> str:
-    """The source text of words with one blank between them and continued lines joined."""
+    """The source of words, joined by one blank, with continued lines joined."""
     return " ".join(
         word.text if "'" in word.text else word.text.replace("\\\n", "") for word in words
     )
 
 
 def read_rule_texts(part: Part) -> tuple[tuple[MatchText, ...], ...]:
-    """For every state a part may run in, its readings; empty unless it is a simple command."""
+    """The texts for every state a part may run in; none if it is not a simple command."""
     node = part.node
     if not isinstance(node, Simple) or not node.words:
         return ()
@@ -87,7 +87,7 @@ def _unwrap(words: list[Word], state: ShellState) -> list[list[Word]]:
 def _strip_git_globals(
     words: list[Word], state: ShellState
 ) -> tuple[list[Word], ShellState, tuple[str | None, ...]] | None:
-    """`git -C DIR log` as `git log`, with the directories that git goes to."""
+    """`git -C DIR log` as `git log`, with the directories of git."""
     if words[0].literal != "git":
         return None
     at, goes = 1, list[str | None]()

@@ -1,8 +1,8 @@
-"""Ways out of a checkout that a command is meant to stay in, as far as its text shows them.
+"""Find ways in which a command may leave its checkout, as far as its text shows.
 
-An agent with a checkout of its own may not reach the one it was made from. This finds names of
-places there, git options for other directories, and directories that are unknown beforehand. Paths
-that a program computes while it runs are not visible here; a sandbox confines those.
+An agent in a worktree must not change the main checkout. This finds paths there, git options for
+another directory, and unknown directories. What a program computes at run time is invisible here; a
+sandbox confines it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOVING = {
     "checkout": ("B", ("--ignore-other-worktrees",)),
     "switch": ("C", ("--force-create", "--ignore-other-worktrees")),
 }
-"""By the command, options that move, rename or delete a branch of any checkout."""
+"""By the command, options that move, rename or delete a branch, which other checkouts may use."""
 _CONFIG_READS = ("--get", "--list", "-l")
 _GIT_ELSEWHERE = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
@@ -42,7 +42,7 @@ _GIT_TELLING = split_names(
 def find_worktree_escape(
     facts: CommandFacts, *, wall: str, is_ours: Callable[[str], bool]
 ) -> str | None:
-    """Where a command may leave its own checkout for the one behind the wall; None: nowhere."""
+    """Where a command may leave its checkout for the main one; None: nowhere."""
 
     def is_behind(path: str) -> bool:
         return is_inside(path, wall) and not is_ours(path)
@@ -68,7 +68,7 @@ def _find_part_escape(
     part: CommandPart, is_behind: Callable[[str], bool], *, is_alone: bool
 ) -> str | None:
     if not part.cwds:
-        return "a directory that is not known before the command runs"
+        return "a directory that is unknown before the command runs"
     for place in sorted(part.cwds):
         if is_behind(place):
             return place
@@ -98,7 +98,7 @@ def _find_paths(field: Field, places: frozenset[str]) -> Iterator[str]:
 
 
 def _find_env_escape(fields: list[Field]) -> str | None:
-    """A program that `env` starts in a directory that is unknown beforehand."""
+    """A program that `env` starts in an unknown directory."""
     for at, field in enumerate(fields[:-1]):
         if field.value in {"-C", "--chdir"} and fields[at + 1].kind != "known":
             return f"env in {fields[at + 1].text}"
@@ -106,7 +106,7 @@ def _find_env_escape(fields: list[Field]) -> str | None:
 
 
 def is_repository_change(part: CommandPart) -> bool:
-    """Whether git may run other programs after this part: it changes the configuration."""
+    """Whether git may run other programs after this part, because it changes the configuration."""
     for command in part.commands:
         is_git = command.program == "git"
         words = [f.value for f in skip_git_globals(list(command.fields[1:]))] if is_git else []
@@ -119,7 +119,7 @@ def is_repository_change(part: CommandPart) -> bool:
 
 
 def _is_option(word: str, options: Sequence[str]) -> bool:
-    """Whether a word is one of these options, which may be shortened."""
+    """Whether a word is one of these options, possibly abbreviated."""
     given = word.partition("=")[0]
     return len(given) > 2 and any(option.startswith(given) for option in options)
 
@@ -144,7 +144,7 @@ def _find_git_escape(fields: list[Field], *, is_alone: bool) -> str | None:
 
 
 def _find_shared_change(name: str, rest: list[str]) -> str | None:
-    """A change of what all checkouts share: their branches, their configuration."""
+    """A change of what all checkouts share: branches or configuration."""
     if name in _GIT_SHARED or (name == "worktree" and rest[:1] != ["list"]):
         return f"git {name}"
     if name == "config" and _is_config_change(rest):

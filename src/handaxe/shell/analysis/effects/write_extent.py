@@ -1,7 +1,7 @@
-"""Proving that a command writes nothing but what its words name, for acceptEdits and for undo.
+"""Prove that a command writes only what its words name, for acceptEdits and undo.
 
-Everything is an allow-list: a program of `writers.toml` with words that the text alone decides.
-Text that is not understood gives no bound at all; this says nothing about permission.
+Everything is an allow-list: programs of `writers.toml` with words that the text fully determines.
+Anything else has no bound; this says nothing about permission.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from handaxe.shell.analysis.programs.read_only import (
 from handaxe.shell.analysis.walker import Part, ShellState
 
 _OPEN_MODE = re.compile(r"0?[57][0-7]{2}|[ugoa]*(\+[rwxXst]+|-w)(,[ugoa]*(\+[rwxXst]+|-w))*")
-"""Modes after which the owner may still read files and enter directories."""
+"""Modes after which the owner can still read files and enter directories."""
 _READABLE_MODE = re.compile(r"0?[46][0-7]{2}")
-"""The same for files alone."""
+"""The same for files only."""
 _SUFFIX = re.compile(r"[\w.~-]+", re.ASCII)
 _COPIED_LINKS = split_names("r R recursive P no-dereference a d archive")
 _REPLACING = split_names("f force remove-destination")
@@ -53,7 +53,7 @@ _IN_ORDER = split_names("subshell group if test")
 def bound_writes(
     script: ParsedScript, walked: list[Part], parts: list[CommandPart], cwd: str
 ) -> Extent | None:
-    """Everything the command can write, or None if that is not certain."""
+    """Everything the command can write, or None if uncertain."""
     if len(walked) > _BOUND_PARTS:
         return None
     acts: list[Act] = []
@@ -72,7 +72,7 @@ def bound_writes(
 
 
 def _bound_part(part: Part, facts: CommandPart, setting: ProofContext) -> Iterator[Act]:
-    """The writes of one part in every state it may run in; raises `Refused`."""
+    """The writes of one part in every possible state; raises `NotProven` otherwise."""
     if part.background:
         raise NotProven("it continues in the background")
     if doubt := facts.unknown or facts.evaluates or facts.rebinds:
@@ -85,7 +85,7 @@ def _bound_part(part: Part, facts: CommandPart, setting: ProofContext) -> Iterat
             raise NotProven(use.problem)
         places = tuple(item.joined or "" for item in use.uses)
         if use.writes and not all(place.startswith("/") for place in places):
-            raise NotProven(f"where {use.text} writes is not known before it runs")
+            raise NotProven(f"where {use.text} writes is unknown before it runs")
         if use.writes:
             yield Act("fills", places=places)
     if not facts.refusal and not _has_home_reference(part):
@@ -105,7 +105,7 @@ def _has_home_reference(part: Part) -> bool:
 
 
 def _check_moves(part: Part, *, after: list[Act]) -> None:
-    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
+    """`cd` goes by the names in the text; with `..` only while all of them exist."""
     for state in part.states:
         fields = [field for word in part.words for field in expand_word(word, state.variables)]
         values = [field.value for field in unwrap_proven(fields)]
@@ -113,13 +113,13 @@ def _check_moves(part: Part, *, after: list[Act]) -> None:
             continue
         goes_back = any(".." in value for value in values)
         if goes_back and any(act.kind != "fills" for act in after):
-            raise NotProven("what cd would leave again may be gone")
+            raise NotProven("the directory that cd would leave again may be missing")
         if not {"-P", "-e"}.isdisjoint(values):
-            raise NotProven("where cd goes is not known before it runs")
+            raise NotProven("where cd goes is unknown before it runs")
 
 
 def _is_sequential(node: Node) -> bool:
-    """Whether the parts run at most once each, one after the other as they are written."""
+    """Whether the parts run at most once each, in their written order."""
     match node:
         case Simple():
             words = [*node.words, *(item.target for item in node.redirects)]
@@ -144,7 +144,7 @@ def _load_tables() -> tuple[dict[str, ProgramTable], dict[str, dict[str, Any]]]:
 
 
 def read_edit(node: Simple, state: ShellState) -> str:
-    """Why a command is not a plain file command that acceptEdits allows; empty when it is."""
+    """Why a command is not a plain file command that acceptEdits allows; empty if it is."""
     try:
         program, arguments, _ = _read(node, state)
         _check_form(program, arguments, state)
@@ -159,7 +159,7 @@ def read_edit(node: Simple, state: ShellState) -> str:
 
 
 def _bound_act(node: Simple, state: ShellState) -> Act:
-    """Everything a command writes, for undo; raises `Refused`."""
+    """Everything a command writes, for undo; raises `NotProven` otherwise."""
     check_assignments(node, state)
     program, arguments, fields = _read(node, state)
     if arguments.has(*_load_tables()[1][program].get("unbounded", "").split()):
@@ -178,7 +178,7 @@ def _read(node: Simple, state: ShellState) -> tuple[str, Arguments, list[Field]]
         _check_literal(word)
     fields = [field for word in node.words for field in expand_word(word, state.variables)]
     if any(field.kind != "known" for field in fields):
-        raise NotProven("a word is not known before it runs")
+        raise NotProven("a word is unknown before it runs")
     fields = unwrap_proven(fields)
     program = get_program(fields[0]) if fields else ""
     table = _load_tables()[0].get(program)
@@ -188,11 +188,11 @@ def _read(node: Simple, state: ShellState) -> tuple[str, Arguments, list[Field]]
 
 
 def _check_order(fields: list[Field], arguments: Arguments) -> None:
-    """Not every program takes an option behind an operand for one."""
+    """Some programs do not treat a word after an operand as an option."""
     operands = arguments.operands
     behind = fields[fields.index(operands[0]) :] if operands else []
     if any(field.value.startswith("-") and field not in operands for field in behind):
-        raise NotProven("an option stands behind an operand")
+        raise NotProven("an option follows an operand")
 
 
 def _check_literal(word: Word) -> None:
@@ -218,7 +218,7 @@ def _bound_chmod(_program: str, arguments: Arguments, seen: OperandPaths) -> Act
     recursive = arguments.has("R", "recursive")
     is_open = _OPEN_MODE.fullmatch(mode) is not None
     if not is_open and (recursive or not _READABLE_MODE.fullmatch(mode)):
-        raise NotProven(f"what has the mode {mode} may not be readable any more")
+        raise NotProven(f"files with the mode {mode} may become unreadable")
     paths = seen.all(arguments.operands[1:])
     if recursive:
         return Act("fills", trees=paths)
@@ -247,7 +247,7 @@ def _bound_sed(_program: str, arguments: Arguments, seen: OperandPaths) -> Act:
 
 
 def _bound_put(program: str, arguments: Arguments, seen: OperandPaths) -> Act:
-    """cp, mv and ln: a target, which may be a directory that gets the sources' names."""
+    """cp, mv and ln: the target may be a directory that receives the sources' names."""
     sources, last = arguments.operands[:-1], arguments.operands[-1:]
     named = [value for name, value in arguments.options if name in ("t", "target-directory")]
     if named:
@@ -275,7 +275,7 @@ def _get_last_name(source: Field) -> str:
     # A slash at the end makes some programs copy what is in it.
     name = source.value.rpartition("/")[2]
     if name in ("", ".", ".."):
-        raise NotProven(f"which name {source.text} gets is not in the text")
+        raise NotProven(f"the new name of {source.text} is not in the text")
     return name
 
 

@@ -1,7 +1,7 @@
 """The files a command writes, by their resulting paths.
 
-Lists what well-known programs write for certain, whatever else they do. A path that the text does
-not determine counts as None. `analysis.write_bound` proves that a command writes nothing else.
+Lists what well-known programs certainly write; an unknown path is None. `write_extent` proves that
+a command writes nothing else.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".tbz2", ".Z")
 _SUFFIXES = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _DIRECTORIES = re.compile(r"-[A-Za-z]*d[A-Za-z]*|--directory")
 _HIDDEN_GLOB = re.compile(r"(^|/)\.[^/]*[*?\[]")
-"""It may name `.git` and its like."""
+"""It may match `.git` and similar names."""
 _TAR_LONG = split_names("--file --directory --files-from --exclude")
 _SED_DOES_MORE = re.compile(r"[wWe]")
 
 
 class WriterOptions(Struct, frozen=True):
-    """What one program writes by its words."""
+    """What one program writes, by its words."""
 
     shape: str = ""
     outputs: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ class _Words(Struct):
     all: list[Field] = []
 
     def has(self, options: Iterable[str]) -> bool:
-        """Whether one of `options` is among them, in a bundle or abbreviated, too."""
+        """Whether one of `options` is among them, also bundled or abbreviated."""
         for given in self.options:
             if given.partition("=")[0] in options or is_abbreviation(given, options):
                 return True
@@ -86,7 +86,7 @@ class _Words(Struct):
 
 
 class _Found(Struct):
-    """What is written, before it is seen from a directory."""
+    """The written paths, before they are resolved in a directory."""
 
     fields: list[Field] = []
     trees: list[tuple[Field, Field, str, bool]] = []
@@ -95,7 +95,7 @@ class _Found(Struct):
 
 
 def find_writes(program: str | None, fields: tuple[Field, ...], cwds: frozenset[str]) -> Writes:
-    """The paths that a command writes for certain, and the trees whose names it writes."""
+    """The paths that a command certainly writes, and the trees whose names it writes."""
     writer = load_writers().get(program or "")
     if writer is None:
         return Writes()
@@ -161,7 +161,7 @@ def _sort_words(fields: tuple[Field, ...], writer: WriterOptions) -> _Words:
 
 
 def _get_option_value(option: str, known: frozenset[str]) -> str | None:
-    """What an option of these is given: its text, "" for the next word, None for another option."""
+    """The value of one of these options: its text, "" for the next word, None for others."""
     name, equals, attached = option.partition("=")
     if name in known or is_abbreviation(name, known):
         return attached if equals else ""
@@ -201,7 +201,7 @@ def _add_of_operands(_program: str, words: _Words, _writer: WriterOptions, found
 
 
 def _add_packed(program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
-    """Gzip and its like write a file of another name and remove the one they were given."""
+    """Gzip and similar programs write a file with another name and remove the original."""
     if any(_TO_STDOUT.fullmatch(option) for option in words.options):
         return
     for field in words.operands:
@@ -212,7 +212,7 @@ def _add_packed(program: str, words: _Words, _writer: WriterOptions, found: _Fou
 
 
 def _add_copied(program: str, words: _Words, writer: WriterOptions, found: _Found) -> None:
-    """Into the target, or in it under each source's name: the target may be a directory."""
+    """Into the target, or in it under each source's name, because it may be a directory."""
     if program == "install" and any(map(_DIRECTORIES.fullmatch, words.options)):
         found.fields.extend(words.operands)
         return
@@ -250,7 +250,7 @@ def _add_copied(program: str, words: _Words, writer: WriterOptions, found: _Foun
 
 
 def _get_last_name(source: Field) -> str | None:
-    """The name a source gets in a directory; empty: its content goes there, None: unknown."""
+    """The name of a source in a directory; empty: its content goes there, None: unknown."""
     if source.kind == "unknown":
         return None
     name = source.value.rpartition("/")[2]
@@ -284,7 +284,7 @@ def _has_side_effects(script: Field) -> bool:
 
 
 def _find_backup_suffix(options: list[str]) -> str | None:
-    """What `-i` appends to the name of a backup; None without `-i`."""
+    """The backup suffix of `-i`; None without `-i`."""
     for option in options:
         if option.startswith("--i"):
             return option.partition("=")[2]
@@ -301,7 +301,7 @@ def _make_backup(field: Field, suffix: str) -> Field:
 
 
 def _add_tar(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
-    """A tar that packs writes its archive, one that unpacks every name of it."""
+    """Creating writes the archive; extracting writes every name in it."""
     given = _read_tar(words.all)
     archives, modes = given.get("f", given.get("--file", [])), given.keys()
     if not {"c", "r", "u", "--create", "--append", "--update"}.isdisjoint(modes):
@@ -334,7 +334,7 @@ def _read_tar(fields: list[Field]) -> dict[str, list[Field]]:
 
 
 def _read_tar_letters(field: Field, given: dict[str, list[Field]]) -> list[str]:
-    """Take in a bundle of letters; those whose values are the next words."""
+    """Add a bundle of letters; returns those whose values are the next words."""
     waiting: list[str] = []
     letters = field.value.lstrip("-")
     for index, letter in enumerate(letters):

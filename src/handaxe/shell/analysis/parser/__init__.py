@@ -1,4 +1,4 @@
-"""Bash text to syntax, words and expansions.
+"""Parse bash text into syntax, words and expansions.
 
 Belongs here: the grammar, quoting, the syntax model, a second parser to compare with.
 Does not: what programs do with their arguments (`shell.analysis.programs`).

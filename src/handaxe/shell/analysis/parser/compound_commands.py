@@ -1,4 +1,4 @@
-"""Reading compound commands: conditionals, loops, tests, arithmetic, functions, groups."""
+"""Parse compound commands: conditionals, loops, tests, arithmetic, functions, groups."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ class CompoundReader(WordReader):
     """The part of the grammar that starts with a keyword or a bracket."""
 
     def skip_space(self) -> None:
-        """Step over blanks; done by the grammar."""
+        """Skip blanks; implemented by the grammar."""
         raise NotImplementedError
 
     def skip_lines(self) -> None:
-        """Step over blanks and line ends; done by the grammar."""
+        """Skip blanks and line ends; implemented by the grammar."""
         raise NotImplementedError
 
     def peek_reserved(self) -> str:
-        """The reserved word at the cursor; done by the grammar."""
+        """The reserved word at the cursor; implemented by the grammar."""
         raise NotImplementedError
 
     def take_reserved(self, name: str) -> None:
-        """Step over a reserved word; done by the grammar."""
+        """Skip a reserved word; implemented by the grammar."""
         raise NotImplementedError
 
     def expect(self, token: str) -> None:
-        """Step over a token; done by the grammar."""
+        """Skip a token; implemented by the grammar."""
         raise NotImplementedError
 
     def read_block(self, *ends: str) -> Sequence:
-        """At least one statement; done by the grammar."""
+        """At least one statement; implemented by the grammar."""
         raise NotImplementedError
 
     def read_list(self, ends: tuple[str, ...], keep: list[Node] | None = None) -> Sequence:
-        """Any number of statements; done by the grammar."""
+        """Any number of statements; implemented by the grammar."""
         raise NotImplementedError
 
     def read_command(self) -> Node:
-        """One command; done by the grammar."""
+        """One command; implemented by the grammar."""
         raise NotImplementedError
 
     def read_function_body(self, name: str, start: int) -> Compound:
-        """A function's body; done by the grammar."""
+        """A function's body; implemented by the grammar."""
         raise NotImplementedError
 
     def read_compound_body(self, keyword: str) -> Compound:
-        """What follows `keyword`, which has been stepped over."""
+        """The rest of a compound command after `keyword`."""
         readers: dict[str, Callable[[], Compound]] = {
             "(": lambda: self._read_bracketed("subshell", ")"),
             "{": lambda: self._read_bracketed("group", "}"),
@@ -232,7 +232,7 @@ class CompoundReader(WordReader):
         return word
 
     def _read_regex(self) -> Word:
-        """The right side of `=~`; only plain regular expressions and quoted words are read."""
+        """The right side of `=~`; only plain regular expressions and quoted words."""
         found = _REGEX.match(self.text, self.pos)
         follower = self.text[found.end() : found.end() + 1] if found else ""
         if found and (not follower or follower in " \t\n"):

@@ -1,7 +1,7 @@
-"""Other parsers of the same text: tree-sitter-bash, and shfmt through its JSON.
+"""Second parsers for the same text: tree-sitter-bash here, shfmt through its JSON.
 
-They only count commands. If one counts other commands than the analysis, no command is allowed for
-its content. Only this module uses tree-sitter.
+They only count commands. If one disagrees with our parser, nothing is allowed by its content. This
+is the only module that uses tree-sitter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD_CHARACTER = "\u00d7"
 
 
 def is_plain(text: str) -> bool:
-    """Whether all parsers read a text in the same way."""
+    """Whether parsers cannot disagree about a text."""
     return bool(_PLAIN.fullmatch(text)) and not text.lstrip().startswith(("time ", "coproc "))
 
 
@@ -41,11 +41,11 @@ def _load_tree_sitter() -> tuple[Any, Any, Any] | None:
 
 
 def count_by_tree_sitter(text: str) -> int | None:
-    """How many commands tree-sitter sees; None when it sees an error or is not there.
+    """How many commands tree-sitter sees; None on an error or if it is not installed.
 
-    Its scanner looks characters up in a table that ends at U+00FF: one beyond it after a brace
-    (`{` and U+4E2D) reads memory that may not be there, and the process ends. To bash all of
-    them are parts of words, so it gets another such part instead.
+    Its scanner uses a table that ends at U+00FF: a higher character after a brace (`{` and U+4E2D)
+    reads invalid memory and may crash. To bash all of them are parts of words, so they are replaced
+    by another one.
     """
     reader = _load_tree_sitter()
     if reader is None:
@@ -66,7 +66,7 @@ def _is_bracket(data: bytes, at: int) -> bool:
 
 
 def count_from_shfmt(output: bytes) -> int | None:
-    """The number of commands in the output of `shfmt --to-json`; None if it is not JSON."""
+    """How many commands `shfmt --to-json` reports; None if the output is not its JSON."""
     try:
         tree: object = json.loads(output)
     except ValueError:

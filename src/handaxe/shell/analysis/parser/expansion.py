@@ -1,6 +1,6 @@
-"""What a word becomes on the command line, as far as the text alone can tell.
+"""Expand words to arguments, as far as the text alone determines them.
 
-A field is known, a glob below a known place, or unknown; unknown is never guessed.
+A field is known, a glob below a known directory, or unknown; it is never guessed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 from handaxe.shell.analysis.parser.syntax import Param, Simple, Word, WordPiece
 
 PROCESS = "/dev/fd/of-a-process"
-"""Stands for the name bash gives the output of `<( )`."""
+"""A placeholder for the path that bash gives the output of `<( )`."""
 
 _COUNTS = frozenset("#?$!")
 _TILDE = re.compile(r"~([A-Za-z0-9_.+-]*)(?=/|$)")
@@ -23,15 +23,15 @@ _SPLITS = frozenset(" \t\n*?[]\\")
 
 
 class Field(Struct, frozen=True):
-    """One argument: its value (the pattern for a glob, the known head for unknown)."""
+    """One argument: its value (the pattern for a glob, the known start for unknown)."""
 
     kind: Literal["known", "glob", "unknown"]
     value: str
     text: str
     single: bool = True
-    """False when it may become several arguments or none."""
+    """False if it may become several arguments or none."""
     is_number: bool = False
-    """Whether an unknown value is a number by construction: `$#`, `${#x}`, `$((1 + 1))`."""
+    """Whether an unknown value is certainly a number: `$#`, `${#x}`, `$((1 + 1))`."""
 
     @property
     def known(self) -> str | None:
@@ -51,7 +51,7 @@ class Field(Struct, frozen=True):
 
 
 Variables = Mapping[str, Field | None]
-"""Known shell variables: a field, or None when it was set to something unknown."""
+"""Known shell variables: a field, or None if set to something unknown."""
 
 
 def expand_word(word: Word, variables: Variables) -> list[Field]:
@@ -66,14 +66,14 @@ def expand_word(word: Word, variables: Variables) -> list[Field]:
     expanded = expand_braces(word.pieces)
     if expanded is None:
         return [Field("unknown", "", word.text, single=False)]
-    # An empty alternative is no word at all, and the next one takes its place.
+    # An empty alternative is not a word, and the next one replaces it.
     return [
         _expand_pieces(_read_tilde(pieces), word.text, variables) for pieces in expanded if pieces
     ]
 
 
 def _read_tilde(pieces: list[WordPiece]) -> list[WordPiece]:
-    """An alternative of a brace expansion with the tilde it begins with, which bash expands too."""
+    """An alternative of a brace expansion; bash also expands its leading tilde."""
     first = pieces[0]
     found = _TILDE.match(first.text) if first.kind == "text" and not first.quoted else None
     if found is None:
@@ -126,7 +126,7 @@ def _make_unknown(pieces: list[WordPiece], head: str, text: str, variables: Vari
 
 
 def _is_number(piece: WordPiece, variables: Variables) -> bool:
-    """Whether bash can put nothing but digits, after a minus at most, in the place of `piece`."""
+    """Whether bash can replace `piece` only by digits, after at most a minus."""
     if piece.kind == "arithmetic":
         return True
     param = piece.param
@@ -164,7 +164,7 @@ def _expand_parameter(param: Param, variables: Variables, *, quoted: bool) -> Fi
 
 
 def is_sequence(word: Word) -> bool:
-    """Whether a word is `$(seq ...)` with nothing but literal numbers."""
+    """Whether a word is `$(seq ...)` with only literal numbers."""
     if len(word.pieces) != 1 or word.pieces[0].kind != "command" or len(word.scripts) != 1:
         return False
     items = word.scripts[0].items
@@ -182,7 +182,7 @@ _GROUPS = 12
 
 
 def expand_braces(pieces: list[WordPiece]) -> list[list[WordPiece]] | None:
-    """The words that `pieces` becomes, or None when there are too many to look at."""
+    """The words that `pieces` becomes, or None if there are too many."""
     if sum(piece.text.count("{") for piece in pieces) > _GROUPS:
         return None
     expanded = _expand(_split_atoms(pieces))
@@ -190,7 +190,7 @@ def expand_braces(pieces: list[WordPiece]) -> list[list[WordPiece]] | None:
 
 
 def _split_atoms(pieces: list[WordPiece]) -> list[_Atom]:
-    """Unquoted text as single characters, everything else whole."""
+    """Unquoted text as single characters, everything else unsplit."""
     atoms: list[_Atom] = []
     for piece in pieces:
         if piece.kind == "text" and not piece.quoted:
@@ -234,7 +234,7 @@ def _expand(atoms: list[_Atom]) -> list[list[_Atom]] | None:
 
 
 def _read_group(atoms: list[_Atom], start: int) -> tuple[list[list[_Atom]], int] | None:
-    """The alternatives of the group opening at `start` and where it ends, if it is one."""
+    """The alternatives of the group that opens at `start` and its end, if it is one."""
     depth, part, parts = 0, list[_Atom](), list[list[_Atom]]()
     for at in range(start, len(atoms)):
         atom = atoms[at]

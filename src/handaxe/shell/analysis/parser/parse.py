@@ -1,6 +1,6 @@
-"""Bash text to the syntax model: the grammar around words.
+"""Parse bash text into the syntax model: the grammar around words.
 
-Not a shell: nothing is expanded, no file is read. Text that can be read in two ways is a problem.
+Not a shell: nothing is expanded, no file is read. An ambiguous text is a problem.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ TEXT_LIMIT = 100_000
 # For one command the same text is asked for several times: by rules, by danger, by its reach.
 @lru_cache(maxsize=64)
 def parse(text: str) -> ParsedScript:
-    """The script in `text`; never raises, unclear parts are in `problems`.
+    """Parse `text`; never raises: `problems` lists unreadable parts.
 
-    Callers must not change the result: the next call returns the same object.
+    Do not modify the result; it is cached.
     """
     problems: list[ParseProblem] = []
     hidden = find_hidden_character(text)
     if hidden is not None:
-        message = f"the command holds the invisible or control character {hidden[1]}"
+        message = f"the command contains the invisible or control character {hidden[1]}"
         problems.append(ParseProblem("characters", message, hidden[0]))
     if len(text) > TEXT_LIMIT:
         problems.append(ParseProblem("length", f"the command has {len(text)} characters"))
@@ -61,7 +61,7 @@ def parse(text: str) -> ParsedScript:
 
 
 def parse_expansions(text: str) -> list[Sequence]:
-    """The scripts that `text` would run if bash expanded it once more, as a subscript does."""
+    """The scripts that `text` would run if bash expanded it again, as a subscript does."""
     reader = _Grammar(text)
     try:
         return reader.read_body().scripts
@@ -93,7 +93,7 @@ class _Grammar(SimpleReader):
         return body
 
     def read_nested(self) -> Sequence:
-        """The statements of `$(...)` or `<(...)` up to and including `)`."""
+        """The statements of `$(...)` or `<(...)` including the final `)`."""
         outer, self.pending = self.pending, []
         start = self.pos
         body = self.read_list((")",))
@@ -104,14 +104,14 @@ class _Grammar(SimpleReader):
         return body
 
     def expect(self, token: str) -> None:
-        """Step over `token` or stop."""
+        """Skip `token` or fail."""
         self.skip_space()
         if not self.text.startswith(token, self.pos):
             raise self.fail(f"{token!r} is missing")
         self.pos += len(token)
 
     def skip_space(self) -> None:
-        """Step over blanks, continued lines and a comment."""
+        """Skip blanks, continued lines and a comment."""
         found = _SPACE.match(self.text, self.pos)
         self.pos = found.end() if found else self.pos
         if self.text.startswith("#", self.pos):
@@ -119,7 +119,7 @@ class _Grammar(SimpleReader):
             self.pos = self.size if end < 0 else end
 
     def skip_lines(self) -> None:
-        """Step over blanks, comments and line ends, taking here-document bodies on the way."""
+        """Skip blanks, comments and line ends; reads here-document bodies on the way."""
         self.skip_space()
         while self.text.startswith("\n", self.pos):
             self.pos += 1
@@ -156,7 +156,7 @@ class _Grammar(SimpleReader):
         return found.group(1) if found else ""
 
     def take_reserved(self, name: str) -> None:
-        """Step over the reserved word `name` or stop."""
+        """Skip the reserved word `name` or fail."""
         self.skip_lines()
         if self.peek_reserved() != name:
             raise self.fail(f"{name!r} is missing")
@@ -191,7 +191,7 @@ class _Grammar(SimpleReader):
         return self.peek_reserved() in ends
 
     def read_block(self, *ends: str) -> Sequence:
-        """Statements of which bash demands at least one."""
+        """Statements, at least one."""
         body = self.read_list(ends)
         if not body.items:
             raise self.fail("a command is missing")
@@ -290,7 +290,7 @@ _HIDDEN = re.compile(
 
 
 def find_hidden_character(text: str) -> tuple[int, str] | None:
-    """Where the first hidden or controlling character stands and how to name it."""
+    """The position and the name of the first hidden or control character."""
     if text.isascii() and text.isprintable():
         return None
     found = _HIDDEN.search(text)

@@ -1,4 +1,4 @@
-"""Quoting rules of bash as text functions: `$'...'`, backticks, here-document lines."""
+"""Bash's quoting rules as text functions: `$'...'`, backticks, here-document lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CODES = (
 
 
 def decode_ansi(text: str, at: int) -> tuple[str | None, int]:
-    """The value of `$'...'` whose content starts at `at`, and where it ends; None if unreadable."""
+    """The value of `$'...'` whose content starts at `at`, and its end; None if invalid."""
     out: list[str] = []
     while at < len(text):
         char = text[at]
@@ -53,7 +53,7 @@ def _decode_escape(text: str, at: int) -> tuple[str | None, int]:
 
 
 def unescape_backticks(text: str, at: int) -> tuple[str | None, int]:
-    """The command between backticks whose content starts at `at`, and where it ends."""
+    """The command between backticks whose content starts at `at`, and its end."""
     out: list[str] = []
     while at < len(text):
         char = text[at]
@@ -72,7 +72,7 @@ def unescape_backticks(text: str, at: int) -> tuple[str | None, int]:
 def read_heredoc(
     text: str, at: int, delimiter: str, *, joins: bool, strip_tabs: bool
 ) -> tuple[str | None, int]:
-    """The body of a here-document starting at `at`, and where the text continues; None if open."""
+    """The body of a here-document starting at `at`, and the position after it; None if open."""
     body: list[str] = []
     size = len(text)
     while at < size:
@@ -90,7 +90,7 @@ def read_heredoc(
 
 
 def _read_line(text: str, at: int, *, joins: bool) -> tuple[str, int]:
-    """One line with its newline; with `joins`, a line ending in a lone backslash continues."""
+    """One line with its newline; with `joins`, a final lone backslash continues the line."""
     out = ""
     while True:
         end = text.find("\n", at)

@@ -1,4 +1,4 @@
-"""Reading simple commands: assignments, words, redirections, and functions named by a word."""
+"""Parse simple commands: assignments, words, redirections, and functions named by a word."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DECLARING = split_names("declare typeset local export readonly alias eval")
 
 
 class SimpleReader(CompoundReader):
-    """The part of the grammar that has no keywords."""
+    """The part of the grammar without keywords."""
 
     def __init__(self, text: str, depth: int = 0) -> None:
         super().__init__(text, depth)
@@ -65,7 +65,7 @@ class SimpleReader(CompoundReader):
         return simple
 
     def _check_keyword(self, word: Word) -> None:
-        """Stop at a keyword or assignment spelled over two lines; bash joins them first."""
+        """Fail at a keyword or assignment split over two lines; bash joins them first."""
         if "\\\n" not in word.text:
             return
         joined = word.text.replace("\\\n", "")
@@ -151,7 +151,7 @@ class SimpleReader(CompoundReader):
             words.append(word)
 
     def read_redirect(self, into: list[Redirect]) -> bool:
-        """Read the redirection at the cursor, if there is one, into `into`."""
+        """Parse a redirection at the cursor into `into`, if there is one."""
         self.skip_space()
         found = _REDIRECT.match(self.text, self.pos)
         if found is None or (found.group(1) and found.group(2).startswith("&")):

@@ -1,6 +1,6 @@
-"""The small syntax model of a bash command: words, simple commands, and what holds them.
+"""The syntax model of a bash command: words, simple commands, and their containers.
 
-Only shapes and cheap questions about them; reading text into them is `parse`, judging is elsewhere.
+Only shapes and cheap queries; `parse` creates them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 from handaxe.shell.analysis.program_tables import split_names
 
 PieceKind = Literal["text", "glob", "tilde", "param", "command", "process", "arithmetic"]
-"""What a piece of a word is: literal text, a glob character, or something bash expands."""
+"""The kind of a piece: literal text, a glob character, or an expansion."""
 
 
 class WordPiece(Struct):
@@ -38,7 +38,7 @@ class Param(Struct):
 
 
 class Word(Struct):
-    """A shell word: its source, its pieces, and what its expansions hold in turn."""
+    """A shell word: its source, its pieces, and the contents of its expansions."""
 
     text: str
     start: int
@@ -55,11 +55,11 @@ class Word(Struct):
     is_sign: bool = False
     """An operator of `[[ ]]`, not an operand."""
     made: list[Any] | None = None
-    """The arguments it becomes, where the text alone decides; kept by `expand_word`."""
+    """The arguments it becomes if the text determines them; cached by `expand_word`."""
 
     @property
     def literal(self) -> str | None:
-        """The value bash would see, or None when it depends on anything but the text."""
+        """The value bash would see, or None if it depends on anything but the text."""
         if self.has_expansion or self.has_glob or self.has_tilde or self.has_brace:
             return None
         return "".join([piece.text for piece in self.pieces])
@@ -158,7 +158,7 @@ Node = Simple | CommandPipeline | CommandChain | Sequence | Compound
 
 
 class ParseProblem(Struct, frozen=True):
-    """Why a text was not understood, and where."""
+    """Why and where a text was not understood."""
 
     code: Literal["characters", "syntax", "depth", "length", "ambiguous"]
     message: str
@@ -166,7 +166,7 @@ class ParseProblem(Struct, frozen=True):
 
 
 class ParsedScript(Struct):
-    """What a text says: its statements, what could not be read, and how many commands it holds."""
+    """A parsed text: its statements, its problems, and the number of its commands."""
 
     text: str
     body: Sequence
@@ -189,7 +189,7 @@ def _get_text(words: list[Word], at: int) -> str:
 
 
 def _skip_expression(words: list[Word], at: int) -> int:
-    """Where the expression starting at `at` ends, or -1."""
+    """The end of the expression that starts at `at`, or -1."""
     at = _skip_term(words, at)
     while at >= 0 and _get_text(words, at) in ("&&", "||"):
         at = _skip_term(words, at + 1)

@@ -1,6 +1,6 @@
-"""Reading one bash word: quotes, escapes and every kind of expansion.
+"""Parse one bash word: quotes, escapes and every kind of expansion.
 
-Strict on purpose: where bash versions or contexts read a text differently, reading stops.
+Strict on purpose: parsing fails where bash versions or contexts read a text differently.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEPTH_LIMIT = 40
 
 
 class UnparsableCommand(Exception):
-    """Reading stopped: the text is not bash, or not bash that can be read in one way only."""
+    """The text is not bash, or is ambiguous."""
 
     def __init__(self, problem: ParseProblem) -> None:
         super().__init__(problem.message)
@@ -33,7 +33,7 @@ class UnparsableCommand(Exception):
 
 
 class WordReader:
-    """A cursor over a text that can read words; the grammar above it reads the rest."""
+    """A cursor that reads words; the grammar above reads the rest."""
 
     def __init__(self, text: str, depth: int = 0) -> None:
         self.text: str = text
@@ -43,15 +43,15 @@ class WordReader:
         self.commands: int = 0
 
     def read_nested(self) -> Sequence:
-        """The statements up to and including a closing `)`; done by the grammar."""
+        """The statements including a closing `)`; implemented by the grammar."""
         raise NotImplementedError
 
     def read_inner(self, text: str) -> Sequence:
-        """The statements of a text that was unescaped first (backticks); done by the grammar."""
+        """The statements of an unescaped text (backticks); implemented by the grammar."""
         raise NotImplementedError
 
     def fail(self, message: str, *, ambiguous: bool = False) -> UnparsableCommand:
-        """The error that ends reading here."""
+        """The error that ends parsing here."""
         code = "ambiguous" if ambiguous else "syntax"
         return UnparsableCommand(ParseProblem(code, message, self.pos))
 
@@ -152,7 +152,7 @@ class WordReader:
                 word.pieces.append(WordPiece("text", kept, quoted=True))
 
     def read_body(self) -> Word:
-        """The whole text as the body of a here-document whose delimiter is unquoted."""
+        """The whole text as the body of a here-document with an unquoted delimiter."""
         word = Word(self.text, 0, [])
         while self.pos < self.size:
             plain = _BODY_PLAIN.match(self.text, self.pos)
@@ -183,7 +183,7 @@ class WordReader:
         elif follower == "'" and not quoted:
             self._read_ansi(word)
         elif follower == "[" or (follower == '"' and not quoted):
-            raise self.fail(f"${follower} is read differently by different shells", ambiguous=True)
+            raise self.fail(f"shells read ${follower} differently", ambiguous=True)
         elif follower == "\\" and text.startswith("\\\n", after):
             raise self.fail("a line continuation splits an expansion", ambiguous=True)
         else:
@@ -193,7 +193,7 @@ class WordReader:
     def _read_ansi(self, word: Word) -> None:
         decoded, end = decode_ansi(self.text, self.pos + 2)
         if decoded is None:
-            raise self.fail("$'...' is not closed or holds a NUL", ambiguous=True)
+            raise self.fail("$'...' is not closed or contains a NUL", ambiguous=True)
         word.pieces.append(WordPiece("text", decoded, quoted=True))
         self.pos = end
 
@@ -242,7 +242,7 @@ class WordReader:
         word.nested.extend([*inner.pieces, *inner.nested])
 
     def read_arithmetic(self) -> Word:
-        """The arithmetic up to and including `))`, with what it expands."""
+        """The arithmetic including `))`, with its expansions."""
         word = Word("", self.pos, [])
         start, nesting = self.pos, 0
         while self.pos < self.size:
@@ -271,7 +271,7 @@ class WordReader:
         self.pos += 2
         head = _PARAM_HEAD.match(self.text, self.pos)
         if head is None and not self.text.startswith("#}", self.pos):
-            raise self.fail("an expansion that not every bash knows", ambiguous=True)
+            raise self.fail("an expansion that not every bash supports", ambiguous=True)
         prefix, name = ("", "#") if head is None else (head.group(1), head.group(2))
         self.pos = self.pos + 1 if head is None else head.end()
         start = self.pos - len(prefix) - len(name)
@@ -301,7 +301,7 @@ class WordReader:
         param.operand = self.text[start : self.pos]
 
     def read_region(self, word: Word, close: str, *, quoted: bool) -> None:
-        """Step over the text up to and including `close`; what it expands goes to `word`."""
+        """Skip the text including `close`; its expansions are added to `word`."""
         self.pos += 1
         while self.pos < self.size:
             char = self.text[self.pos]
@@ -332,9 +332,9 @@ class WordReader:
 
 
 def _is_balanced(text: str) -> bool:
-    """Whether a reader that only counts parentheses finds the same end of an arithmetic text.
+    """Whether counting parentheses finds the same end of an arithmetic text.
 
-    Bash does: with `case x in a)` inside, it takes `$((` for a subshell in a substitution.
+    Bash counts: with `case x in a)` inside, it takes `$((` for a subshell in a substitution.
     """
     return text.count("(") == text.count(")") and not any(char in text for char in "'\"\\#")
 

@@ -1,4 +1,4 @@
-"""What single programs do with their options and operands.
+"""The effects of single programs, by their options and operands.
 
 Belongs here: tables of programs (TOML), options, wrappers, proofs that a command only reads.
 Does not: the files of a whole command (`shell.analysis.effects`).

@@ -1,6 +1,6 @@
-"""Proving that a sed or awk program only prints.
+"""Prove that a sed, awk or jq program only prints.
 
-Each is read with a small grammar of allowed forms; anything else is refused.
+Each is parsed with a small grammar of allowed forms; anything else is refused.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from handaxe.shell.analysis.program_tables import split_names
 
-# A bracket without a slash, a newline or another bracket inside: everybody reads its end alike.
+# A bracket without a slash, a newline or another bracket inside has only one possible end.
 _BRACKET = r"\[\^?(?:\]?(?:[^\]\[/\n\\]|\\[^\]\[/\n])*|\[:[a-z]+:\])\]"
 _SED_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|{_BRACKET})+/[IM]*)"
 _SED_RANGE = rf"(?:{_SED_ADDRESS}(?:\s*,\s*(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*!?\s*"
 _SED_SIMPLE = r"[pPdDnNhHgGxlz=]|[qQ]\s*\d*|:[ \t]*\w+|[btT][ \t]*\w*"
-# The text of a, i and c is all that stands on the line; a line that goes on is not read here.
+# The text of a, i and c is the rest of the line; continued lines are not supported here.
 _SED_TEXT = r"[aic](?:\\?[^\n\\]*|\\)(?=\n|$)"
 _SED_SEPARATOR = r"[ \t]*(?:[;\n}]|$)"
 
@@ -41,7 +41,7 @@ def is_printing_sed(script: str) -> bool:
 
 
 def _skip_sed_command(script: str, at: int) -> int:
-    """Where the command at `at` ends, or -1."""
+    """The end of the command at `at`, or -1."""
     text = re.compile(_SED_TEXT).match(script, at)
     # A backslash at the end of a line would take the next line as text.
     if text and (text.end() == len(script) or not text[0].endswith("\\")):
@@ -67,7 +67,7 @@ def _skip_sed_substitution(script: str, at: int, letter: str, delimiter: str) ->
 
 
 def _skip_sed_part(script: str, at: int, delimiter: str) -> int:
-    """The end of one part of `s` or `y`; a delimiter inside brackets is read in two ways."""
+    """The end of one part of `s` or `y`; a delimiter inside brackets is ambiguous."""
     while at < len(script):
         char = script[at]
         if char == "\\":
@@ -126,7 +126,7 @@ def is_printing_awk(program: str) -> bool:
 
 
 def _get_slash_context(kind: str, text: str) -> str:
-    """What a following slash has to know about this token."""
+    """What a following slash means after this token."""
     if text in ("print", "printf", "in", "else", "do", "exit"):
         return ""
     if kind == "word" and text in _AWK_CALLS:
@@ -168,13 +168,13 @@ class _Token(Struct, frozen=True):
 
 
 def is_plain_jq(program: str) -> bool:
-    """Whether a jq filter reads nothing but its input: no environment, no module, no file."""
+    """Whether a jq filter reads only its input: no environment, no module, no file."""
     tokens = _read_tokens(program)
     return tokens is not None and _is_input_only(tokens)
 
 
 def _read_tokens(program: str) -> list[_Token] | None:
-    """The tokens without blanks and comments, or None where jq versions could read differently."""
+    """The tokens without blanks and comments, or None if jq versions could disagree."""
     tokens: list[_Token] = []
     depths: list[int] = []
     at, depth = 0, 0
@@ -208,7 +208,7 @@ def _read_tokens(program: str) -> list[_Token] | None:
 
 
 def _skip_string(program: str, at: int) -> tuple[int, bool]:
-    """Where the text of a string ends, and whether an interpolation begins there."""
+    """The end of a string's text, and whether an interpolation starts there."""
     while at < len(program):
         if program[at] == '"':
             return at + 1, False
@@ -227,7 +227,7 @@ def _is_input_only(tokens: list[_Token]) -> bool:
         before = tokens[index - 1].text if index else ""
         after = tokens[index + 1].text if index + 1 < len(tokens) else ""
         if token.kind == "word" and before != "$":
-            # A comma inside `def f: a, b;` is none between keys.
+            # A comma inside `def f: a, b;` does not separate keys.
             if brackets[-1:] == ["{"] and before in ("{", ",") and after in _AFTER_KEY:
                 continue
             if token.text in _REFUSED_WORDS:

@@ -1,4 +1,4 @@
-"""Options whose value is a program, and programs that run what they are fed.
+"""Options whose value is a program, and programs that run their input.
 
 Over-approximates for deny and ask rules; never use it to prove that something is safe.
 """
@@ -48,7 +48,7 @@ def _load_table() -> _Table:
 
 
 def is_stdin_executed(fields: list[Field]) -> bool:
-    """Whether standard input holds commands for this program."""
+    """Whether this program runs its standard input as commands."""
     program = _find_known_name(fields[0])
     if program in _load_table().fed:
         return True
@@ -59,7 +59,7 @@ def is_stdin_executed(fields: list[Field]) -> bool:
 
 
 def _find_known_name(field: Field) -> str:
-    """The name under which a table may know the program: `python3` for `python3.12`."""
+    """The name of the program in a table: `python3` for `python3.12`."""
     table, name = _load_table(), get_program_name(field) or ""
     known = dict.fromkeys(table.fed | table.by_file | table.interpreters)
     return (
@@ -72,7 +72,7 @@ def _find_known_name(field: Field) -> str:
 
 
 def is_process_executed(fields: list[Field]) -> bool:
-    """Whether the output of another command is a script for this program."""
+    """Whether this program runs the output of another command as a script."""
     table, program = _load_table(), _find_known_name(fields[0])
     if program not in table.fed | table.by_file | table.interpreters:
         return False
@@ -86,7 +86,7 @@ def can_run_programs(program: str) -> bool:
 
 
 def find_exec_option(fields: list[Field]) -> str:
-    """The option, or the sub-command, that makes a program run another one; empty for none."""
+    """The option or subcommand that makes a program run another one; empty for none."""
     if get_program_name(fields[0]) == "git":
         words = [field.value for field in skip_git_globals(fields[1:])]
         for count in (1, 2):
@@ -120,7 +120,7 @@ def find_option_commands(fields: list[Field]) -> list[Field]:
 
 
 def _list_scopes(fields: list[Field]) -> list[tuple[frozenset[str], list[Field]]]:
-    """The options that count, with the words among which they stand."""
+    """The relevant options, with the words among which they occur."""
     table, program = _load_table().options, get_program_name(fields[0]) or ""
     name = "gcc" if program.endswith("++") else program
     options = find_program(table, name)

@@ -1,8 +1,7 @@
-"""Names that one command lists and `xargs` gives to another that only reads them.
+"""Names that one command lists and `xargs` passes to another that only reads them.
 
-The text proves which listing is made and that the consumer only reads; the names themselves are
-known when the command runs: `find_listed_name_problem` finds names that xargs would read
-differently.
+The text proves the listing and the reader; the names are known at run time.
+`find_listed_name_problem` detects names that xargs would read differently.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _XARGS = ProgramTable(
 _NEWLINES = frozenset({"\\n", "\n"})
 _SEPARATORS = frozenset(" \t\n\r\v\f'\"\\")
 _PLACES = [Field("known", "./first", "./first"), Field("known", "./second", "./second")]
-"""Stand for what xargs appends: two, so that a program which writes its second file is refused."""
+"""Placeholders for the names of xargs: two, so that a program that writes its second file fails."""
 _FIND_PRINTS = split_names("-ls -printf -print -print0 -quit")
 _RG_LISTS = split_names("l files-with-matches files files-without-match")
 _RG_PLAIN = _RG_LISTS | split_names(
@@ -56,12 +55,9 @@ _LS_FILES_PLAIN = split_names(
 def prove_listed_operands(
     producer: list[Field], xargs: list[Field], state: ShellState, setting: ProofContext
 ) -> ListedOperands:
-    """What `producer | xargs consumer` reads; raises `Refused`.
-
-    The producer must be proven read-only by itself as well.
-    """
+    """What `producer | xargs consumer` reads; raises `NotProven` otherwise."""
     if state.cwds != frozenset({setting.cwd}):
-        raise NotProven("which directory the names are listed from is not known")
+        raise NotProven("the directory of the listing is unknown")
     argv = tuple(_require_literal(field) for field in producer)
     options = read_arguments(xargs[1:], _XARGS)
     null = options.has("0", "null")
@@ -81,12 +77,12 @@ def prove_listed_operands(
 
 def _require_literal(field: Field) -> str:
     if field.known is None:
-        raise NotProven(f"{field.text} is not known before the command runs")
+        raise NotProven(f"{field.text} is unknown before the command runs")
     return field.value
 
 
 def _is_null_separated(argv: tuple[str, ...], fields: list[Field]) -> bool:
-    """Whether the names end with a NUL; raises `Refused` unless only names are printed."""
+    """Whether the names end with a NUL; raises `NotProven` otherwise."""
     program = argv[0]
     if program == "find":
         return _is_find_null_separated(argv)
@@ -101,7 +97,7 @@ def _is_null_separated(argv: tuple[str, ...], fields: list[Field]) -> bool:
     if program in ("fd", "fdfind"):
         found = read_arguments(fields[1:], load_read_only_programs()["fd"])
         return _check_plain(found, _FD_PLAIN, split_names("0 print0"), program)
-    raise NotProven(f"{program} is not known to list names and nothing else")
+    raise NotProven(f"{program} is not known to list only names")
 
 
 def _is_find_null_separated(argv: tuple[str, ...]) -> bool:
@@ -121,7 +117,7 @@ def _check_plain(
 
 
 def _check_consumer(consumer: list[Field], state: ShellState, setting: ProofContext) -> None:
-    """Prove the program that gets the names: they are files it reads, or words it prints."""
+    """Prove that the program only reads the names as files, or prints them."""
     if consumer[0].known == "echo":
         return
     # Loaded late: the proofs of programs are many, and few commands have xargs.
@@ -131,9 +127,9 @@ def _check_consumer(consumer: list[Field], state: ShellState, setting: ProofCont
     program = _require_literal(consumer[0])
     table = load_read_only_programs().get(program)
     if table is None or table.check not in ("", "jq"):
-        raise NotProven(f"{program} is not known to only read the names that xargs gives it")
+        raise NotProven(f"{program} is not known to only read the names from xargs")
     if table.at_files:
-        raise NotProven(f"{program} takes a name that begins with @ for a file of arguments")
+        raise NotProven(f"{program} treats a name that starts with @ as a file of arguments")
     fields = [*consumer[1:], *_PLACES]
     if table.check:
         CHECKS[table.check](fields, table, state, setting)
@@ -143,13 +139,13 @@ def _check_consumer(consumer: list[Field], state: ShellState, setting: ProofCont
         ["path", "path"],
         ["names", "names"],
     ):
-        raise NotProven(f"{program} takes the names that xargs gives it for something else")
+        raise NotProven(f"{program} does not treat the names from xargs as files to read")
 
 
 def find_listed_name_problem(listed: Iterable[str], operands: ListedOperands) -> str | None:
-    """Why a name that was listed may not be given to the consumer; None if all may.
+    """Why a listed name must not be passed to the reader; None if all may.
 
-    Links, roots and rules are not looked at here: each name is also a path to be checked.
+    Links, roots and rules are checked separately.
     """
     for name in listed:
         if name.startswith("-"):
@@ -157,7 +153,7 @@ def find_listed_name_problem(listed: Iterable[str], operands: ListedOperands) ->
         if operands.null_separated:
             continue
         if any(ord(char) < 32 or ord(char) == 127 for char in name):
-            return f"the listed name {name!r} holds a control character"
+            return f"the listed name {name!r} contains a control character"
         if not operands.line_separated and _SEPARATORS.intersection(name):
             return f"xargs would split or unquote the listed name {name!r}"
     return None

@@ -1,4 +1,4 @@
-"""Turning typed operands into the paths they read, and refusing those that cannot be judged."""
+"""Turn typed operands into the paths they read, and refuse unclear ones."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _GLOBBING = frozenset("*?[")
 
 
 class ProofContext(Struct, frozen=True):
-    """The facts a proof may use besides the text."""
+    """Facts for a proof besides the text."""
 
     cwd: str
     home: str
     working_dirs: tuple[str, ...] = ()
     git_top: str = ""
-    """The top of the repository; empty if it was not determined."""
+    """The top of the repository; empty if unknown."""
 
     @property
     def git_tops(self) -> list[str]:
-        """Where `rev:path` may start: the top, or each directory up to the working directory's."""
+        """Possible bases of `rev:path`: the top, or each directory up to the working one's."""
         if self.git_top:
             return [self.git_top]
         tops, at = [self.cwd], self.cwd
@@ -53,7 +53,7 @@ class ProofContext(Struct, frozen=True):
 def collect_path_uses(
     arguments: Arguments, program: str, state: ShellState, setting: ProofContext
 ) -> list[PathUse]:
-    """The files that typed operands and option values read; raises `Refused`."""
+    """The files that typed operands and option values read; raises `NotProven` otherwise."""
     uses: list[PathUse] = []
     for kind, field in arguments.typed:
         if kind == "path":
@@ -77,23 +77,23 @@ def collect_path_uses(
 
 
 def check_path(field: Field, state: ShellState) -> list[PathUse]:
-    """The places a file operand can name; raises `Refused` when the text does not say."""
+    """The paths that a file operand can name; raises `NotProven` otherwise."""
     uses = make_path_uses(field, "read", state.cwds)
     for use in uses:
         if use.path is None:
-            raise NotProven(f"the path {field.text} is not known before the command runs")
+            raise NotProven(f"the path {field.text} is unknown before the command runs")
     return uses
 
 
 def check_listing(field: Field, state: ShellState) -> list[PathUse]:
-    """The directory that a word lists while it is only printed: an unquoted glob does."""
+    """The directory that an unquoted glob lists, for a printed word."""
     if field.kind == "glob":
         return check_path(field, state)
     if field.kind == "unknown" and not field.single:
         for name in _VARIABLE.findall(field.text):
             value = state.variables.get(name)
             if value is not None and value.kind == "known" and _GLOBBING.intersection(value.value):
-                raise NotProven(f"what {field.text} lists is not known before the command runs")
+                raise NotProven(f"what {field.text} lists is unknown before the command runs")
     return []
 
 
@@ -118,9 +118,9 @@ _TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def make_ref_uses(field: Field, setting: ProofContext) -> list[PathUse]:
-    """A revision or a pathspec of git, in both readings; `rev:path` reads that path."""
+    """A git revision or pathspec, in both readings; `rev:path` reads that path."""
     if field.known is None:
-        raise NotProven(f"{field.text} is not known before git runs")
+        raise NotProven(f"{field.text} is unknown before git runs")
     tops = setting.git_tops
     revisions = make_revision_uses(field.known, setting.cwd, tops)
     return [*revisions, *make_pathspec_uses(field.known, setting.cwd, tops)]
@@ -128,7 +128,7 @@ def make_ref_uses(field: Field, setting: ProofContext) -> list[PathUse]:
 
 def _check_line_range(field: Field, state: ShellState) -> list[PathUse]:
     if field.known is None:
-        raise NotProven(f"the line range {field.text} is not known before git runs")
+        raise NotProven(f"the line range {field.text} is unknown before git runs")
     path = split_line_range(field.known)
     return check_path(Field("known", path, field.text), state) if path else []
 
@@ -141,7 +141,7 @@ _WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 
 
 def find_revision_paths(text: str) -> list[str]:
-    """The paths of `rev:path` in every way git may read the word, ends of a range included."""
+    """The paths of `rev:path` in every reading of git, range ends included."""
     found: list[str] = []
     for piece in dict.fromkeys([text, *re.split(r"\.\.\.?", text)]):
         path = _split_revision(piece)
@@ -151,7 +151,7 @@ def find_revision_paths(text: str) -> list[str]:
 
 
 def _split_revision(text: str) -> str | None:
-    """The text behind the first colon outside braces; None if the word names no path."""
+    """The text after the first colon outside braces; None if the word names no path."""
     text = text.removeprefix("^")
     if text.startswith(":"):
         if text.startswith(":/") and len(text) > 2:
@@ -178,11 +178,11 @@ def make_revision_uses(text: str, cwd: str, tops: list[str]) -> list[PathUse]:
 
 
 def make_pathspec_uses(text: str, cwd: str, tops: list[str]) -> list[PathUse]:
-    """The reads of a pathspec; a glob crosses directories and finds hidden names."""
+    """The reads of a pathspec; a glob crosses directories and matches hidden names."""
     magic, pattern = _split_magic(text)
     # An attribute only leaves files out.
     if not all(word in _PLAIN_MAGIC or word.startswith("attr:") for word in magic):
-        raise NotProven(f"the pathspec {text} does not say which files it names")
+        raise NotProven(f"the pathspec {text} does not name its files")
     if "exclude" in magic or pattern is None:
         return []
     bases = tops if "top" in magic else [cwd]
@@ -204,20 +204,20 @@ def _make_glob_uses(pattern: str, base: str, text: str) -> list[PathUse]:
     parts = pattern.split("/")
     at = next(index for index, part in enumerate(parts) if _PATHSPEC_GLOBBING.intersection(part))
     if ".." in parts[at:]:
-        raise NotProven(f"the pathspec {text} climbs out of what it matches")
+        raise NotProven(f"the pathspec {text} leaves the directory that it matches")
     directory = resolve("/".join(parts[:at]) or ("/" if pattern.startswith("/") else "."), base)
     rest = "/".join(parts[at:])
     start = directory.rstrip("/")
     globs = [f"{start}/{rest}", f"{start}/**/{rest}"]
     uses = [PathUse(glob, "read", text, glob=True) for glob in globs]
     uses.append(PathUse(directory, "read", text))
-    # Only a pattern that spells such a name out asks for it; `*` is looked at when it runs.
+    # Only a pattern that contains such a name asks for it; `*` is checked at run time.
     named = [name for name in _SECRET_SAMPLES if "env" in rest and fnmatchcase(name, parts[-1])]
     return [*uses, *(_make_use(f"{directory}/{name}", base, text) for name in named)]
 
 
 def _split_magic(text: str) -> tuple[set[str], str | None]:
-    """The words of a pathspec's magic, and its pattern; None for a lone colon."""
+    """The magic words of a pathspec, and its pattern; None for a lone colon."""
     if not text.startswith(":"):
         return set(), text
     if text.startswith(":("):
@@ -262,7 +262,7 @@ def _skip_lines(text: str) -> int:
 
 
 def _skip_place(text: str, at: int) -> int:
-    """Behind a line number, an offset or a regular expression."""
+    """The position after a line number, an offset or a regular expression."""
     number = _WHOLE_NUMBER.match(text, at)
     if number is not None:
         return number.end()
@@ -277,17 +277,17 @@ def _skip_place(text: str, at: int) -> int:
 
 
 class OperandPaths:
-    """Paths as a command sees them from where it may stand."""
+    """Paths as a command sees them from its possible directories."""
 
     def __init__(self, state: ShellState) -> None:
         self._cwds = sorted(state.cwds)
 
     def __call__(self, value: str) -> tuple[str, ...]:
-        """Every absolute path that a word can name, links not followed."""
+        """Every absolute path that a word can name; links are not followed."""
         if value.startswith("/"):
             return (value,)
         if not self._cwds:
-            raise NotProven(f"where {value} lies is not known before it runs")
+            raise NotProven(f"the path {value} is unknown before it runs")
         return tuple(posixpath.join(base, value) for base in self._cwds)
 
     def all(self, fields: list[Field]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Reading an argument list against a table of allowed options.
+"""Check an argument list against a table of allowed options.
 
-Options that are not in the table, abbreviations, and values that could be options are refused. The
-table lists allowed options, never forbidden ones.
+An option that is not in the table, an abbreviation, or a value that could be an option is refused:
+the table lists allowed options, never forbidden ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class NotProven(Exception):
 
 
 def check_single(field: Field, what: str) -> Field:
-    """The field if it certainly is one argument; raises `Refused`."""
+    """The field if it certainly is one argument; raises `NotProven` otherwise."""
     if field.kind == "glob" or not field.single:
         raise NotProven(f"{what} {field.text} may become several arguments")
     return field
 
 
 class ArgumentReader:
-    """Hands out the arguments of a command in order."""
+    """Returns the arguments of a command in order."""
 
     def __init__(self, fields: list[Field]) -> None:
         self._fields = fields
@@ -42,12 +42,12 @@ class ArgumentReader:
         return self._fields[self._at].known if self else None
 
     def take_operand(self) -> Field:
-        """The next word as it is, for a caller that checks what it may become."""
+        """The next word unchecked, for a caller that checks it."""
         self._at += 1
         return self._fields[self._at - 1]
 
     def take_rest(self) -> list[Field]:
-        """All remaining words as they are."""
+        """All remaining words unchecked."""
         rest, self._at = self._fields[self._at :], len(self._fields)
         return rest
 
@@ -58,10 +58,10 @@ class ArgumentReader:
         return check_single(self.take_operand(), what)
 
     def take_literal(self, what: str) -> str:
-        """The next word, which must be known from the text."""
+        """The next word, which must be literal."""
         field = self.take_single(what)
         if field.known is None:
-            raise NotProven(f"{what} {field.text} is not known before the command runs")
+            raise NotProven(f"{what} {field.text} is unknown before the command runs")
         return field.value
 
 
@@ -71,7 +71,7 @@ _NUMBER = re.compile(r"[+-]?\d+[A-Za-z]*")
 
 
 def is_abbreviation(word: str, options: Iterable[str]) -> bool:
-    """Whether a word may stand for one of the long `options`: GNU programs take any beginning."""
+    """Whether a word may stand for one of the long `options`; GNU programs accept any prefix."""
     name = word.partition("=")[0]
     if not name.startswith("--") or len(name) < 3:
         return False
@@ -88,9 +88,9 @@ class Arguments(Struct):
     """Values of options after the first operand: files to a program that ends its options there."""
     subcommand: str = ""
     sweeps: bool = False
-    """Whether a directory as operand means the files below it, links followed."""
+    """Whether a directory operand means the files below it, links followed."""
     takes_globs: bool = False
-    """Whether the names that a glob finds may stand anywhere among the operands."""
+    """Whether the matches of a glob may occur anywhere among the operands."""
 
     def has(self, *names: str) -> bool:
         """Whether any of `names` was given."""
@@ -98,7 +98,7 @@ class Arguments(Struct):
 
 
 def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
-    """The arguments as options and operands; raises `Refused` at anything not allowed."""
+    """The arguments as options and operands; raises `NotProven` otherwise."""
     found = Arguments(sweeps=table.sweeps, takes_globs=table.globs == "any")
     words = ArgumentReader(fields)
     _read_subcommand(words, table, found)
@@ -125,14 +125,14 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
             _check_at_file(field)
     if table.requires and not found.has(*table.requires):
         dashed = " or ".join(f"-{name}" for name in sorted(table.requires) if len(name) == 1)
-        raise NotProven(f"only with {dashed} it just looks")
+        raise NotProven(f"it is read-only only with {dashed}")
     _check_pairs(found, table)
     _assign_operand_types(found, table)
     return found
 
 
 def _read_subcommand(words: ArgumentReader, table: ProgramTable, found: Arguments) -> None:
-    """The sub-command is the first word: behind `--` or an option it would be an operand."""
+    """The subcommand is the first word: after `--` or an option it would be an operand."""
     if not table.subcommands:
         return
     first = words.next_known
@@ -140,11 +140,11 @@ def _read_subcommand(words: ArgumentReader, table: ProgramTable, found: Argument
         found.subcommand = words.take_operand().value
     elif "-" not in table.subcommands or (words and first is None) or first == "--":
         told = " or ".join(sorted(table.subcommands - {"-"}))
-        raise NotProven(f"only with {told} as the first word it just looks")
+        raise NotProven(f"it is read-only only with {told} as the first word")
 
 
 def _check_late(fields: list[Field], table: ProgramTable) -> list[Field]:
-    """Operands after the first: some versions of a program still take options there."""
+    """Operands after the first: some versions of a program accept options there."""
     if table.operands == ("command*",):
         return fields
     for field in fields:
@@ -164,7 +164,7 @@ def _check_at_file(field: Field) -> None:
 
 
 def _check_pairs(found: Arguments, table: ProgramTable) -> None:
-    """Options that follow links out of the tree in some company only."""
+    """Options that follow links out of the tree only in some combinations."""
     for first, second in table.apart:
         if found.has(first) and found.has(second):
             raise NotProven(
@@ -233,7 +233,7 @@ def _read_short(field: Field, words: ArgumentReader, table: ProgramTable, found:
         elif not (table.number_option and letter.isdigit()):
             raise NotProven(f"the option -{letter} is not known to be harmless")
         if rest and not table.bundles:
-            raise NotProven(f"{field.value}: letters behind one dash may be read as one option")
+            raise NotProven(f"{field.value}: letters after one dash may be read as one option")
 
 
 def _read_separate(name: str, words: ArgumentReader, table: ProgramTable, found: Arguments) -> None:
@@ -267,12 +267,12 @@ def _assign_operand_types(found: Arguments, table: ProgramTable) -> None:
     if table.max_operands and len(found.operands) > table.max_operands:
         raise NotProven(f"a second file operand ({found.operands[-1].text}) would be written")
     if found.operands and table.subcommands and not found.subcommand:
-        raise NotProven(f"{found.operands[0].text} is not a sub-command that just looks")
+        raise NotProven(f"{found.operands[0].text} is not a read-only subcommand")
     if found.operands and table.needs and not found.has(*table.needs):
         raise NotProven(f"{found.operands[0].text} would be created, not listed")
     for index, field in enumerate(found.operands):
         if table.refused_words and (field.known is None or field.value in table.refused_words):
-            raise NotProven(f"{field.text} may be another sub-command")
+            raise NotProven(f"{field.text} may be another subcommand")
         if not kinds:
             raise NotProven(f"the operand {field.text} is not expected")
         kind = kinds[min(index, len(kinds) - 1)]

@@ -99,7 +99,7 @@ def _check_test_clause(clause: list[Field], state: ShellState) -> list[PathUse]:
 def _check_expr(
     fields: list[Field], _table: ProgramTable, _state: ShellState, _setting: ProofContext
 ) -> list[PathUse]:
-    """Whatever its words become, expr only computes and prints; a glob would list names."""
+    """Expr only computes and prints, whatever its words are; a glob would list names."""
     if any(field.kind == "glob" for field in fields):
         raise NotProven("an unquoted glob in expr")
     return []
@@ -114,7 +114,7 @@ def _check_cd(
         home = state.variables.get("HOME")
         fields = [home] if home is not None else []
     if len(fields) != 1 or fields[0].known in (None, "", "-"):
-        raise NotProven("where cd goes is not known before it runs")
+        raise NotProven("where cd goes is unknown before it runs")
     if fields[0].may_be_option:
         raise NotProven(f"the option {fields[0].text} of cd is not known to be harmless")
     return check_path(fields[0], state)
@@ -143,7 +143,7 @@ def _check_set(
 def _check_read(
     fields: list[Field], _table: ProgramTable, _state: ShellState, _setting: ProofContext
 ) -> list[PathUse]:
-    """`read` into plain variable names; a subscript would be evaluated."""
+    """`read` into plain variables of the script; a subscript would be evaluated."""
     words = ArgumentReader(fields)
     while words.next_known in ("-r", "-d", "-n", "-N", "-t", "-rd", "-s", "-a", "-ra"):
         if words.take_literal("the option") in ("-d", "-n", "-N", "-t", "-rd"):
@@ -151,7 +151,7 @@ def _check_read(
     while words:
         name = words.take_literal("the variable")
         if not _NAME.fullmatch(name) or not is_own_variable(name):
-            raise NotProven("read sets a variable that is not plainly its own")
+            raise NotProven("read sets a variable that is not a plain one of the script")
     return []
 
 
@@ -182,7 +182,7 @@ def _check_ps(
 def _check_jq(
     fields: list[Field], table: ProgramTable, state: ShellState, setting: ProofContext
 ) -> list[PathUse]:
-    """Named arguments take two words; the filter may read nothing but its input."""
+    """Named arguments take two words; the filter may read only its input."""
     rest: list[Field] = []
     words = ArgumentReader(fields)
     while words:
@@ -212,7 +212,7 @@ def _check_git(
 
 
 def _require_single_words(check: Check) -> Check:
-    """The check, told only of words that are one argument each."""
+    """Wrap a check so that it only gets words that are one argument each."""
 
     def checked(
         fields: list[Field], table: ProgramTable, state: ShellState, setting: ProofContext
@@ -231,7 +231,7 @@ _ANY_WORDS: dict[str, Check] = {
     "jq": _check_jq,
     "git": _check_git,
 }
-"""Checks that say themselves what becomes of a word that may be several."""
+"""Checks that handle words that may be several arguments."""
 _SINGLE_WORDS: dict[str, Check] = {
     "test": _check_test,
     "cd": _check_cd,
@@ -246,4 +246,4 @@ CHECKS: dict[str, Check] = {
     **_ANY_WORDS,
     **{name: _require_single_words(check) for name, check in _SINGLE_WORDS.items()},
 }
-"""Proofs by the name an option table gives in `check`."""
+"""Proofs by the name in the `check` field of an option table."""

@@ -1,7 +1,7 @@
-"""Proving that a command is read-only.
+"""Prove that a command only reads.
 
-Everything is an allow-list: node kinds, programs, options, operands. Anything that is not
-understood is refused with the reason; nothing here may be used to find danger.
+Everything is an allow-list: node kinds, programs, options, operands. Anything else is refused with
+the reason. Do not use this module to find danger.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ _SIGNS = frozenset({"&&", "||", "(", ")", "!"})
 
 
 class Proof(Struct):
-    """The proof that a command is read-only: the reads it makes."""
+    """A proof that a command only reads: the reads it makes."""
 
     reads: list[PathUse] = []
 
 
 def prove(part: Part, setting: ProofContext) -> Proof:
-    """The proof for `part` in every state it may run in; raises `Refused` with the reason."""
+    """The proof for `part` in every possible state; raises `NotProven` otherwise."""
     proof = Proof()
     for state in part.states:
         proof.reads.extend(_prove_in(part, state, setting))
@@ -141,7 +141,7 @@ def find_glob_reads(word: Word, state: ShellState) -> list[PathUse]:
 
 
 def _prove_test(node: Compound, state: ShellState) -> list[PathUse]:
-    """`[[ ]]`: the evaluation of its operands was checked before; file tests read."""
+    """`[[ ]]`: evaluation of its operands was checked before; file tests read."""
     uses: list[PathUse] = []
     words = node.words
     for index, word in enumerate(words):
@@ -182,17 +182,17 @@ def _prove_simple(node: Simple, state: ShellState, setting: ProofContext) -> lis
 
 
 def get_program(first: Field) -> str:
-    """The program that a command's first word names; raises `Refused` if that is not certain."""
+    """The program named by a command's first word; raises `NotProven` otherwise."""
     program = first.known
     if program is None:
-        raise NotProven(f"the program {first.text} is not known before it runs")
+        raise NotProven(f"the program {first.text} is unknown before it runs")
     for directory in _SYSTEM_DIRS:
         program = program.removeprefix(directory)
     return program
 
 
 def check_assignments(node: Simple, state: ShellState) -> None:
-    """Raise `Refused` unless what is set before a command leaves the command what it is."""
+    """Check that assignments do not change what a command runs; raises `NotProven` otherwise."""
     for item in node.assignments:
         is_open = item.array is not None and not all(w.literal is not None for w in item.array)
         if item.subscript is not None or item.append or is_open:
@@ -208,7 +208,7 @@ def check_assignments(node: Simple, state: ShellState) -> None:
 
 
 def unwrap_proven(fields: list[Field], layers: int = 4) -> list[Field]:
-    """The command inside timeout, time, nice, stdbuf or command, when written in the plain form."""
+    """The command inside timeout, time, nice, stdbuf or command, in the plain form."""
     for _ in range(layers):
         program = fields[0].known if fields else None
         inner = _UNWRAP[program](fields[1:]) if program in _UNWRAP else None
@@ -259,4 +259,4 @@ _UNWRAP = {
     "builtin": _skip_nothing,
 }
 WRAPPERS = _UNWRAP.keys() | {"env"}
-"""Programs that end with the code of the command they are given."""
+"""Programs that return the exit code of their command."""

@@ -1,4 +1,4 @@
-"""The read-only forms of git, if the repository's own configuration names no program."""
+"""Read-only forms of git, if the repository's own configuration names no program."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _COMMIT_OUTPUT = re.compile(
     r"""(?x)"?\$\(\s*git\s+(?:merge-base|rev-parse)\s+((?:[\w@^~./][\w@^~./{}-]*\s*)+)\)"?
     (?:\.\.\.?[\w@^~./][\w@^~./{}-]*|\.\.\.?|[~^]\d*)?"?"""
 )
-"""A commit that git itself prints, as in `$(git merge-base A B)..HEAD`."""
+"""A commit that git prints, as in `$(git merge-base A B)..HEAD`."""
 
 
 def check_git(fields: list[Field], state: ShellState, setting: ProofContext) -> list[PathUse]:
-    """The paths a read-only git form names; raises `Refused`."""
+    """The paths in a read-only git form; raises `NotProven` otherwise."""
     if state.cwds != frozenset({setting.cwd}):
         raise NotProven("git in another directory may run what that directory configures")
     fields = _skip_globals(fields, setting)
@@ -58,7 +58,7 @@ def check_git(fields: list[Field], state: ShellState, setting: ProofContext) -> 
 def _read_commit_outputs(
     fields: list[Field], table: ProgramTable, setting: ProofContext
 ) -> tuple[list[Field], list[PathUse]]:
-    """The words with a commit in place of each `$(git merge-base A B)`; all others single."""
+    """The words with a commit in place of each `$(git merge-base A B)`."""
     plain: list[Field] = []
     uses: list[PathUse] = []
     for field in fields:
@@ -74,7 +74,7 @@ def _read_commit_outputs(
 
 
 def _is_option_complete(field: Field, table: ProgramTable) -> bool:
-    """Whether the word after this one is certainly not the value of an option."""
+    """Whether the next word is certainly not the value of an option."""
     if not field.may_be_option:
         return True
     value = field.known or "-"
@@ -118,7 +118,7 @@ _TAR_LONG = split_names("--list --verbose --gzip --bzip2 --xz --zstd")
 def check_tar(
     fields: list[Field], _table: ProgramTable, state: ShellState, _setting: ProofContext
 ) -> list[PathUse]:
-    """`tar -tf archive`: the list of what is in a file of this machine."""
+    """`tar -tf archive`: list a local archive."""
     words = _require_known(fields, "tar")
     if words and not words[0].startswith("-"):
         words[0] = f"-{words[0]}"
@@ -138,7 +138,7 @@ def check_tar(
         elif word.startswith("-"):
             raise NotProven(f"the option {word} of tar is not known to be harmless")
     if not lists or archive is None:
-        raise NotProven("only tar -t with -f just looks")
+        raise NotProven("only tar -t with -f is read-only")
     if ":" in archive or archive.startswith("-"):
         raise NotProven("tar would fetch the archive from another machine")
     return check_path(Field("known", archive, archive), state)
@@ -147,7 +147,7 @@ def check_tar(
 def _require_known(fields: list[Field], program: str) -> list[str]:
     words = [field.known for field in fields]
     if any(word is None for word in words):
-        raise NotProven(f"the arguments of {program} are not known before it runs")
+        raise NotProven(f"the arguments of {program} are unknown before it runs")
     return [word for word in words if word is not None]
 
 
@@ -156,7 +156,7 @@ PRIMARIES = split_names(
     "-executable -true -false -not -a -o -and -or -nouser -nogroup -noleaf ! ( ) , "
     "-ignore_readdir_race"
 )
-"""Words of an expression without an operand."""
+"""Words of an expression without a value."""
 VALUED_PRIMARIES = split_names(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex "
     "-regextype -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth "
@@ -167,7 +167,7 @@ _PATHS = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
 
 
 def check_find(fields: list[Field], state: ShellState) -> list[PathUse]:
-    """The starting points of a find that runs nothing and writes nothing; raises `Refused`."""
+    """The starting points of a find that runs and writes nothing; raises `NotProven` otherwise."""
     at = 0
     while at < len(fields) and fields[at].known in ("-H", "-P"):
         at += 1

@@ -1,8 +1,7 @@
-"""Text that bash evaluates again after it was expanded: a program that cannot be known.
+"""Find text that bash evaluates again after expansion: a program that is unknown.
 
-`${x@P}`, arithmetic on a value that is not a number by construction, a subscript, the name that
-`printf -v` stores into: each runs code that the value holds. A value that is known to be a number
-or a plain name runs nothing.
+`${x@P}`, arithmetic on a value that is not certainly a number, a subscript, the name for `printf
+-v`: each runs code in the value. Certain numbers and plain names are harmless.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TOKEN = re.compile(
     |[-+*/%()<>=!&|^~?:,]"""
 )
 _OWN_NUMBERS = split_names("RANDOM SRANDOM LINENO PPID UID EUID BASHPID")
-"""Variables that bash itself fills with numbers, whatever the environment holds."""
+"""Variables that bash itself fills with numbers, whatever the environment contains."""
 _NUMERIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _NAMED_TESTS = frozenset({"-v", "-R"})
 _TEST_OPERATORS = split_names("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o ! ( ) ]")
@@ -35,7 +34,7 @@ _VALUED_READ = frozenset("adinNptu")
 
 
 def find_reevaluation(part: Part, state: ShellState) -> str:
-    """Which text of `part` bash would evaluate again, in words; empty without one."""
+    """The text of `part` that bash would evaluate again, in words; empty if none."""
     variables = state.variables
     for word in _list_words(part):
         for piece in (*word.pieces, *word.nested):
@@ -95,7 +94,7 @@ def _is_key_listing(param: Param) -> bool:
 
 
 def find_arithmetic_doubt(text: str, variables: Variables) -> str:
-    """Why arithmetic does more than compute with numbers; empty when it does not."""
+    """Why arithmetic does more than compute with numbers; empty if it does not."""
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -133,7 +132,7 @@ def _find_test_doubt(words: list[Word], variables: Variables) -> str:
 
 
 def find_builtin_reevaluation(program: str | None, args: list[Field]) -> str:
-    """Which argument a builtin evaluates again, in words; empty when none."""
+    """The argument that a builtin evaluates again, in words; empty if none."""
     check = _BUILTINS.get(program or "")
     field = check(args) if check is not None else None
     return f"{program} evaluates {field.text}" if field is not None else ""
@@ -171,7 +170,7 @@ def _check_printf(args: list[Field]) -> Field | None:
 
 
 def _check_names(args: list[Field]) -> Field | None:
-    """Every word except options names a variable, and its subscript is evaluated."""
+    """Every word that is not an option names a variable, and its subscript is evaluated."""
     for field in args:
         if field.kind == "known" and (field.value.startswith("-") or _is_plain_name(field)):
             continue
@@ -210,7 +209,7 @@ def _check_let(args: list[Field]) -> Field | None:
 
 
 def _check_text(args: list[Field]) -> Field | None:
-    """A text that is run: one that is not literal in the source is code of unknown origin."""
+    """A text that is run: if it is not literal, it is unknown code."""
     return next((f for f in args if "$" in f.text or "`" in f.text or "<(" in f.text), None)
 
 
@@ -252,4 +251,4 @@ _BUILTINS: dict[str, Callable[[list[Field]], Field | None]] = {
     **dict.fromkeys(("compgen", "complete"), _check_option("CFW")),
     "wait": _check_option("p"),
 }
-"""By builtin, the first argument it would evaluate, or None."""
+"""By builtin, a check for the first argument it would evaluate."""

@@ -1,7 +1,7 @@
 """Commands whose standard input may be their program or name their operands.
 
-A rule for such a command allows whatever is piped into it, so none is offered. Anything unknown
-counts as such a command. Never use it to prove that something is safe.
+A rule for such a command would allow any piped input, so none is offered. Unknown commands count as
+such. Never use it to prove that something is safe.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _READS_IN_CODE = re.compile(
 )
 _WORDS = re.compile(r"[\w./+][\w./+-]*")
 _EARLIER_BRANCH = split_names("checkout switch merge rebase cherry-pick")
-"""Sub-commands of git for which `-` is the branch before."""
+"""Subcommands of git for which `-` is the previous branch."""
 CONSOLES = split_names(
     "exec shell sh bash zsh eval runner console repl enter ssh attach debug run-script python node "
     "ruby script cmd execute dbshell tinker interactive"
 )
-"""Words that, as arguments, often open an interpreter."""
+"""Arguments that often open an interpreter."""
 _RUN_WORDS = split_names("run exec x dlx tool --")
 _BUILTINS = split_names("eval exec . source read trap alias hash let")
-"""Builtins, which another program cannot run."""
+"""Builtins cannot be run by another program."""
 
 
 class StdinForm(Struct, frozen=True):
@@ -52,7 +52,7 @@ class StdinForm(Struct, frozen=True):
 
     exact: str
     required_words: frozenset[str]
-    """Words of which one has to be among the arguments; none: always."""
+    """One of these words must be among the arguments; empty: always."""
     needs: str
     refuses: str
     flags: str
@@ -100,30 +100,30 @@ def _make_form(entry: dict[str, Any]) -> StdinForm:
 
 
 def list_program_names(word: str) -> tuple[str, ...]:
-    """The names a program may be known by: without directory, `.exe`, ending and version."""
+    """The possible names of a program: without directory, `.exe`, extension and version."""
     name = get_base_name(word)
     return tuple(dict.fromkeys((name, name.partition(".")[0], _VERSION.sub("", name))))
 
 
 def is_stdin_argument(word: str) -> bool:
-    """Whether an argument stands for standard input, or says that it is to be read."""
+    """Whether an argument means standard input."""
     return any(p.fullmatch(word) for p in (_STDIN_FILE, _STDIN_DASH, _STDIN_OPTION))
 
 
 def can_have_prefix(words: Sequence[str | None]) -> bool:
-    """Whether a rule may leave open what follows the sub-command of this command."""
+    """Whether a prefix rule may end after the subcommand of this command."""
     return all(form.has_prefix for form in _find_forms(words))
 
 
 def is_stdin_data_only(program: str) -> bool:
-    """Whether no option and no operand makes this program take anything but data from there."""
+    """Whether this program takes only data from standard input, with all options and operands."""
     return _is_known(program, _load_table().prefixed)
 
 
 def can_run_stdin(words: Sequence[str | None]) -> bool:
     """Whether standard input may be the program of this command, or name its operands.
 
-    Words that are not literal are left out: a rule with their text is offered for no command.
+    Words that are not literal are ignored, because no rule is offered for them.
     """
     program = words[0] or ""
     args = [word for word in words[1:] if word is not None]
@@ -153,7 +153,7 @@ def _has_stdin_argument(program: str, args: list[str]) -> bool:
 
 
 def _find_forms(words: Sequence[str | None]) -> list[StdinForm]:
-    """The entries of the table that this command falls under."""
+    """The table entries for this command."""
     table = _load_table().forms
     found = [form for name in list_program_names(words[0] or "") for form in table.get(name, ())]
     return [
@@ -164,7 +164,7 @@ def _find_forms(words: Sequence[str | None]) -> list[StdinForm]:
 
 
 def _is_decided_by_stdin(form: StdinForm, args: list[str]) -> bool:
-    """Whether standard input decides what this form of the program does."""
+    """Whether standard input determines what this form of the program does."""
     if any(_is_match(form.refuses, word) for word in args):
         return True
     if form.needs and not any(_is_match(form.needs, word) for word in args):
@@ -177,7 +177,7 @@ def _is_decided_by_stdin(form: StdinForm, args: list[str]) -> bool:
 
 
 def _has_script(form: StdinForm, args: list[str]) -> bool:
-    """Whether a script or its text is given, without an unknown option before it."""
+    """Whether a script or its text is given, with only known options before it."""
     at = 0
     while at < len(args):
         word, following = args[at], args[at + 1 : at + 2]
@@ -201,7 +201,7 @@ def _has_script(form: StdinForm, args: list[str]) -> bool:
 
 
 def _has_stdin_program(args: list[str], *, must_be_known: bool) -> bool:
-    """Whether a program among the arguments takes standard input; or none of them is known."""
+    """Whether a program among the arguments takes standard input, or none is known."""
     is_known = False
     for at, word in enumerate(args):
         if _has_interpreter(word):
@@ -236,14 +236,14 @@ def _can_be_left_alone(word: str) -> bool:
 
 
 def _is_unknown_interpreter(program: str, args: list[str]) -> bool:
-    """Whether an unknown program may be an interpreter: it gets no argument, or a console."""
+    """Whether an unknown program may be an interpreter: it has no arguments, or a console word."""
     if not CONSOLES.isdisjoint(args) or _has_stdin_program(args, must_be_known=False):
         return True
     return not _list_operands(args) and not _is_file(program)
 
 
 def _is_file(program: str) -> bool:
-    """Whether a program is named by a place in the project, or by a script's name."""
+    """Whether a program is a path in the project, or a script's name."""
     is_relative = "/" in program and not program.startswith(("/", "~"))
     return is_relative or re.fullmatch(r"[\w.-]+\.(?:sh|py|js|ts|rb|pl|php)", program) is not None
 

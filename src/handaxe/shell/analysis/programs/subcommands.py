@@ -1,4 +1,4 @@
-"""Programs with sub-commands, and the global options that may come before the sub-command."""
+"""Programs with subcommands, and the global options before the subcommand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLAIN_GIT_GLOBALS = split_names(
     "--no-pager -P --no-optional-locks --no-replace-objects --no-lazy-fetch --no-advice "
     "--literal-pathspecs --glob-pathspecs --noglob-pathspecs"
 )
-"""Options before the sub-command that change neither what runs nor where."""
+"""Options before the subcommand that change neither what runs nor where."""
 _GIT_FLAGS = PLAIN_GIT_GLOBALS | split_names(
     "--icase-pathspecs --paginate -p --bare --html-path --man-path --info-path --version -v "
     "--help -h --exec-path"
@@ -49,7 +49,7 @@ WITH_SUBCOMMANDS = split_names(
 
 
 def skip_git_globals(args: list[Field]) -> list[Field]:
-    """The sub-command of git and what follows it."""
+    """The subcommand of git and everything after it."""
     at = _count_git_globals(args)
     return args[at:]
 
@@ -60,7 +60,7 @@ def is_flag(program: str | None, option: str) -> bool:
 
 
 def make_unknown_subcommand(fields: list[Field]) -> list[Field] | None:
-    """The program with any sub-command, where an alias may stand for one."""
+    """The program with any subcommand, for a possible alias."""
     program = get_program_name(fields[0])
     if program not in WITH_SUBCOMMANDS or len(fields) < 2:
         return None
@@ -75,7 +75,7 @@ def make_unknown_subcommand(fields: list[Field]) -> list[Field] | None:
 
 
 def strip_global_options(fields: list[Field]) -> list[list[Field]]:
-    """The same command with options before the sub-command left out, in every plausible reading."""
+    """The command without options before the subcommand, in every plausible reading."""
     program = get_program_name(fields[0])
     if program not in WITH_SUBCOMMANDS or len(fields) < 3 or not fields[1].may_be_option:
         return []

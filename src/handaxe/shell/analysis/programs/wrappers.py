@@ -1,6 +1,6 @@
-"""What a command runs in turn: looking through wrappers, shells and evaluating builtins.
+"""Find what a command runs in turn: wrappers, shells and evaluating builtins.
 
-Over-approximates for deny and ask rules: a candidate that might run is a candidate. Never use it to
+Over-approximates for deny and ask rules: anything that might run is a candidate. Never use it to
 prove that something is safe.
 """
 
@@ -22,20 +22,20 @@ SHELLS = split_names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash pos
 _SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
 FED = split_names("xargs parallel")
-"""Programs that give another one the operands they read."""
+"""Programs that pass their input to another program as operands."""
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LOOSE_LIMIT = 40
 
 
 class WrapperOptions(Struct, frozen=True):
-    """How one program that runs programs takes its arguments."""
+    """How one wrapper takes its arguments."""
 
     flags: frozenset[str]
     valued: frozenset[str]
     optional: frozenset[str]
     strings: frozenset[str]
     goes: frozenset[str] = frozenset()
-    """Options after whose value the command runs in another directory."""
+    """Options whose value is the directory of the inner command."""
     opens: frozenset[str] = frozenset()
     """Options whose value is a file that is read."""
     writes: frozenset[str] = frozenset()
@@ -48,21 +48,21 @@ class WrapperOptions(Struct, frozen=True):
 
 
 class InnerCommands(Struct):
-    """What a runner runs: argument lists and shell texts, each certain or only possible."""
+    """What a wrapper runs: argument lists and shell texts, each certain or possible."""
 
     commands: list[tuple[list[Field], bool]] = []
     texts: list[tuple[Field, bool]] = []
     moved: list[Field] = []
-    """Directories the command inside is started in, one seen from the other."""
+    """Directories of the inner command, each relative to the previous one."""
     opened: list[tuple[Field, Literal["read", "write"]]] = []
-    """Files that the wrapper itself opens."""
+    """Files that the wrapper opens."""
     unknown: str = ""
-    """Why the program inside is not known; empty when it is."""
+    """Why the inner program is unknown; empty if it is known."""
 
 
 @cache
 def load_wrappers() -> dict[str, WrapperOptions]:
-    """Every known runner by name."""
+    """Every known wrapper by name."""
     table: dict[str, WrapperOptions] = {}
     for name, entry in load_toml("wrappers.toml").items():
         runner = _make_options(entry)
@@ -92,7 +92,7 @@ def _make_options(entry: dict[str, Any]) -> WrapperOptions:
 
 
 def is_wrapper(program: str | None) -> bool:
-    """Whether `program` only runs the command it is given."""
+    """Whether `program` only runs the given command."""
     runner = load_wrappers().get(program or "")
     return program == "eval" or (runner is not None and not runner.loose)
 
@@ -135,7 +135,7 @@ def find_inner_commands(fields: list[Field]) -> InnerCommands:
 
 
 def _check_fed(inner: InnerCommands) -> None:
-    """A wrapper or shell that `xargs` gives its command: standard input names the program."""
+    """A wrapper or shell that `xargs` runs: standard input names the program."""
     for command, _ in list(inner.commands):
         name = get_program_name(command[0]) if command else None
         if not (is_wrapper(name) or name in SHELLS):
@@ -152,7 +152,7 @@ def _split_strings(env: Field, inner: InnerCommands) -> None:
         if text.known is None:
             continue
         if "${" in text.known:
-            inner.unknown = f"what {text.text} becomes is not known before it runs"
+            inner.unknown = f"the words of {text.text} are unknown before it runs"
         # Outside quotes `\\_` separates words.
         plain = text.known.replace("\\_", " ")
         try:
@@ -187,9 +187,9 @@ def _read_shell(args: list[Field], inner: InnerCommands) -> None:
 
 
 def _add_script_file(args: list[Field], inner: InnerCommands) -> None:
-    """A file that a shell reads; the content of a pipe is not known yet."""
+    """A file that a shell reads; a pipe has unknown content."""
     if args[0].value.startswith(("/dev/fd/", "/dev/stdin", "/proc/")):
-        inner.unknown = f"{args[0].text} feeds a shell"
+        inner.unknown = f"{args[0].text} provides the input of a shell"
     inner.commands.append((args, True))
 
 
@@ -239,7 +239,7 @@ def _run(runner: WrapperOptions, args: list[Field], inner: InnerCommands) -> Non
             if " " in args[index].value:
                 inner.texts.append((args[index], False))
     if not certain and any(field.kind != "known" for field in args):
-        inner.unknown = f"which of {_join_fields(args).text} is the program is not known"
+        inner.unknown = f"it is unknown which of {_join_fields(args).text} is the program"
     rest = args[at + runner.skip :]
     if not rest:
         return
@@ -278,7 +278,7 @@ def _skip_options(
 def _read_option(
     runner: WrapperOptions, value: str, following: list[Field], inner: InnerCommands
 ) -> tuple[int, bool]:
-    """How many more words the option takes, and whether it was known."""
+    """How many more words the option takes, and whether it is known."""
     if value.startswith("--"):
         return _read_long_option(runner, value[2:], following, inner)
     if runner.number and value[1:].lstrip("-").isdigit():
@@ -308,7 +308,7 @@ def _read_long_option(
 
 
 def _expand_abbreviation(name: str, known: frozenset[str]) -> str:
-    """The option that an abbreviation stands for, if only one begins so."""
+    """The option of an abbreviation, if it is unique."""
     if name in known or not name:
         return name
     longer = [item for item in known if item.startswith(name) and len(item) > 1]
@@ -322,7 +322,7 @@ def _take(
     following: list[Field],
     inner: InnerCommands,
 ) -> None:
-    """Note what the value of an option says: a shell text, a directory, a file."""
+    """Record the value of an option: a shell text, a directory, a file."""
     values = [field for field, _ in _get_option_text(attached, following)]
     if name in runner.strings:
         inner.texts.extend((field, True) for field in values)
@@ -345,7 +345,7 @@ _HERE = Field("known", ".", ".")
 _STARTS = frozenset({"-H", "-L", "-P"})
 _NAME_TESTS = split_names("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
 _OPENERS = frozenset({"!", "-not", "-o", "-or", ","})
-"""After one of these a test need not hold for what is found."""
+"""After one of these, a test need not hold for a found file."""
 
 
 class FindAction(Struct, frozen=True):
@@ -353,18 +353,18 @@ class FindAction(Struct, frozen=True):
 
     roots: tuple[Field, ...]
     programs: tuple[str | None, ...] = ()
-    """What it gives the files to; None where the text does not say."""
+    """The programs that get the files; None if unknown."""
     deletes: bool = False
     names: tuple[str, ...] | None = None
-    """Patterns of the names it is limited to; None: any file below a starting point."""
+    """Patterns of the names; None: any file below a starting point."""
 
     @property
     def removes(self) -> bool:
-        """Whether files go."""
+        """Whether files are removed."""
         return self.deletes or not REMOVERS.isdisjoint(self.programs)
 
     def can_match(self, path: str) -> bool:
-        """Whether the file at `path` may be among what it acts on."""
+        """Whether the file at `path` may be affected."""
         path = path.lower()
         texts = (path, path.rpartition("/")[2])
         return self.names is None or any(
@@ -373,7 +373,7 @@ class FindAction(Struct, frozen=True):
 
 
 def read_find(args: list[Field]) -> FindAction:
-    """Read the words of a find behind its name."""
+    """Parse the words of a find after its name."""
     at = next((i for i, field in enumerate(args) if not _is_start(field)), len(args))
     roots = tuple(field for field in args[:at] if field.known not in _STARTS) or (_HERE,)
     programs: list[str | None] = []

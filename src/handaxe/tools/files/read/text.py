@@ -75,7 +75,7 @@ class TextPage:
             return number_lines(shown, window.first_line, self._line_format)
         from handaxe.text.line_tags import format_tagged_lines
 
-        # Of a line that goes on behind the window nobody knows the tag.
+        # The tag of a line that continues after the window is unknown.
         cut = window.first_line + len(window.lines) - 1 if window.is_cut else None
         if cut is not None and len(shown) == len(window.lines):
             self._notices.append(f"Line {cut} has no tag, because it is too long to read at once.")

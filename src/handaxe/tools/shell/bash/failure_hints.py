@@ -85,7 +85,7 @@ def _is_ignored(command: str, output: str, ignored: Mapping[str, Sequence[str]])
 NOT_FOUND = 127
 """The exit code of shells for an unknown program."""
 
-# Bash says it in the user's language; what stands around it tells.
+# Bash prints the message in the user's language; the surrounding text identifies it.
 _COMPLAINTS = re.compile(
     r"^bash: \S+ \d+: (?P<bash>[^\s:/]+): [^:\n]+$"
     r"|: \d+: (?P<dash>[^\s:/]+): not found$"
