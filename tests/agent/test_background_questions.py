@@ -33,7 +33,7 @@ async def test_a_question_that_nobody_answers_is_refused_and_the_parent_told(pro
     def answer(request):
         words = str(request.messages)
         if "Do it." in words and "A task" not in words:
-            return says("Could not.") if "Nobody answered" in words else calls(write("agents"))
+            return says("Could not.") if "No answer within" in words else calls(write("agents"))
         if "Refused because of missing permission" in words:
             return says("The agent was refused.")
         return calls(write("mine")) if len(asked) == 1 else says("I wait.")

@@ -250,7 +250,7 @@ async def test_a_run_that_goes_on_is_not_stopped_by_another(session: Session):
     agent = Agent(Player([TextDelta("One, "), go_on, *says("two.")]), session)
     running = asyncio.ensure_future(agent.ask("Go."))
     await asyncio.sleep(0.05)
-    with pytest.raises(RuntimeError, match="at work"):
+    with pytest.raises(RuntimeError, match="already running"):
         await agent.ask("Me too.")
     go_on.set()
     assert (await running).result == "One, two."

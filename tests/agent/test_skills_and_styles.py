@@ -220,7 +220,7 @@ async def test_a_style_of_ones_own(session: Session, project: Path, *, keeps: bo
     first, sub = system(model.requests[0]), system(model.requests[1])
     assert "Say arr." in first
     assert ("# How to work" in first) is keeps
-    assert "only the person gives orders" in first
+    assert "only the user gives instructions" in first
     assert "Say arr." not in sub
     assert model.requests[0].system == model.requests[2].system
     assert "Pirate" in agent.styles.names()

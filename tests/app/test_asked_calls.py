@@ -153,20 +153,20 @@ async def test_nobody_is_questioned_where_nobody_may_be_asked(allow: tuple[str, 
 @pytest.mark.parametrize(
     ("name", "given", "remedy"),
     [
-        ("Read", {"file_path": "/etc/hostname"}, "; add the allow rule Read(//etc/**)."),
-        ("Read", {"file_path": ".env"}, "; add the allow rule Read(/.env)."),
+        ("Read", {"file_path": "/etc/hostname"}, " Add the allow rule Read(//etc/**)."),
+        ("Read", {"file_path": ".env"}, " Add the allow rule Read(/.env)."),
         (
             "Write",
             {"file_path": "a.txt", "content": "x"},
-            "a.txt, which no rule allows; use acceptEdits mode, or add the allow rule Edit(/a.txt).",
+            "a.txt needs permission in dontAsk mode. Use acceptEdits mode or add the allow rule Edit(/a.txt).",
         ),
-        ("Glob", {"pattern": "*"}, "; remove or narrow that rule."),
-        ("measure", {}, "; add the allow rule measure."),
-        ("Bash", {"command": "cat /etc/hostname"}, "; add the allow rule Read(//etc/**)."),
+        ("Glob", {"pattern": "*"}, " To run it without asking, remove or narrow that rule."),
+        ("measure", {}, " Add the allow rule measure."),
+        ("Bash", {"command": "cat /etc/hostname"}, " Add the allow rule Read(//etc/**)."),
         (
             "Bash",
             {"command": "echo x > b; ls"},
-            "or add the allow rule Edit(/b) (in `echo x > b`).",
+            " Use acceptEdits mode or add the allow rule Edit(/b).",
         ),
     ],
 )
@@ -183,5 +183,5 @@ async def test_where_nobody_is_asked_nobody_is_told_to_say_yes(
     ) as session:
         result = await session.call(name, given)
     assert result.code == "permission.denied"
-    assert "yes" not in result.text
+    assert "approve" not in result.text
     assert result.text.endswith(remedy)

@@ -194,7 +194,7 @@ async def test_a_session_without_a_model_says_so(project: Path):
         async with Session(project, hooks=hooks) as session:
             result = await session.call("Read", file_path="a.txt")
         assert result.ok == ok
-        assert "no agent is at work" in f"{result.text} {result.notes}"
+        assert "this session has no agent" in f"{result.text} {result.notes}"
 
 
 async def test_when_the_agent_is_gone_its_model_answers_no_more(project: Path):
@@ -203,7 +203,7 @@ async def test_when_the_agent_is_gone_its_model_answers_no_more(project: Path):
         async with Agent(scripted(*judged(OK)), session):
             assert (await session.call("Read", file_path="a.txt")).notes == ()
         result = await session.call("Read", file_path="a.txt")
-    assert "no agent is at work" in result.notes[0]
+    assert "this session has no agent" in result.notes[0]
 
 
 def chunk(text: str | None, finish: str | None = None) -> bytes:

@@ -504,7 +504,7 @@ def test_a_worktree_runs_no_filter_of_the_repository(project, script, tmp_path, 
     out = run("-p", "go", "-w", "w", "--model", script({"text": "Hi."}), cwd=project)
     assert out.returncode == 2
     assert b"filter.x.smudge" in out.stderr
-    assert (b"no user can be asked" if trusts else b"handaxe trust") in out.stderr
+    assert (b"this run cannot ask for approval" if trusts else b"handaxe trust") in out.stderr
     assert not ran.exists()
 
 

@@ -104,7 +104,7 @@ def test_every_event_of_the_ecosystem_has_its_place(event):
         ({"Stop": [{"hooks": [{"type": "command"}]}]}, "`command`"),
         ({"Stop": [{"hooks": [{"type": "http", "url": "file:///x"}]}]}, "not an http or https"),
         ({"Stop": [{"hooks": [{"type": "http", "url": "http://a:b@x/"}]}]}, "`headers`"),
-        ({"Stop": [{"hooks": [{"type": "http", "url": "http://x:y/"}]}]}, "not an address"),
+        ({"Stop": [{"hooks": [{"type": "http", "url": "http://x:y/"}]}]}, "not a valid address"),
         ({"PreToolUse": [{"matcher": "(", "hooks": []}]}, "hooks.PreToolUse[0].matcher: '('"),
         ({"PreToolUse": [{"matcher": 3, "hooks": []}]}, "3 is not a text"),
         ({"Stop": [lambda event: None]}, "is not an async function"),

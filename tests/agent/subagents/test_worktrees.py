@@ -712,7 +712,7 @@ REFUSED = [
     ("exit 3", "exit code 3"),
     ("exit 2", "exit code 2"),
     ("true", "printed no path"),
-    ("echo relative/path", "no directory"),
+    ("echo relative/path", "not a directory"),
     ("echo $PWD/../x", ". or .."),
     ("echo /no/such/directory", "not a directory"),
     ("pwd", "the project"),
