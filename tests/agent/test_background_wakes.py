@@ -132,7 +132,7 @@ async def test_woken_runs_count_for_the_limits_of_their_prompt(project):
 
 async def test_a_message_of_an_agent_in_the_background_wakes_its_own(project):
     def help_out(request):
-        heard = "gets the message" in str(request.messages[-1])
+        heard = "gets the message when" in str(request.messages[-1])
         word = {"to": "main", "message": "Look at a.py."}
         return says("Sent.") if heard else calls(("m1", "SendMessage", word))
 

@@ -102,7 +102,7 @@ async def test_an_agents_message_stays_in_its_frame(project: Path):
     said = asyncio.Event()
 
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it.":
+        if get_text(request.messages[0].content[0]) == "Do it.":
             if "gets the message when" in str(request.messages):
                 said.set()
                 return says(EVERYTHING)

@@ -58,7 +58,7 @@ async def test_a_broken_input_is_answered_with_what_is_broken(session: Session):
     block = model.requests[1].messages[-1].content[0]
     assert isinstance(block, ToolResultBlock)
     assert block.is_error
-    assert "ends unexpectedly after 16 characters" in block.content[0].text
+    assert "ends unexpectedly after 16 characters" in get_result_text(block)
     assert final.result == "Oh."
 
 

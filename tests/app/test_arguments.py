@@ -64,9 +64,10 @@ async def test_a_turn_that_cannot_be_made_takes_no_news(project, given):
 @pytest.mark.parametrize("prompt", [5, True, b"x", {"a": 1}, ["x"], [None], {5}], ids=str)
 async def test_a_prompt_of_another_kind_is_refused_in_a_sentence(project, prompt):
     async with Session(project) as session, Agent(Player(says("Hi.")), session) as agent:
-        for give in (agent.ask, agent.send):
-            with pytest.raises(SetupError, match="A prompt must be a text or a list"):
-                await give(prompt)
+        with pytest.raises(SetupError, match="A prompt must be a text or a list"):
+            await agent.ask(prompt)
+        with pytest.raises(SetupError, match="A prompt must be a text or a list"):
+            agent.send(prompt)
         assert (await agent.ask("Hello")).result == "Hi."
 
 

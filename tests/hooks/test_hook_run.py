@@ -163,7 +163,7 @@ async def test_a_function_that_will_not_be_stopped_is_left_behind():
 
     bench = Bench({"PreToolUse": [{"hooks": [stubborn], "timeout": 0.05}]})
     outcome = await bench.fire()
-    assert "did not finish within 0.05 s" in outcome.blocked
+    assert "did not finish within 0.05 s" in require(outcome.blocked)
     released.set()
     await until(lambda: len(asyncio.all_tasks()) == 1)
 
@@ -368,12 +368,12 @@ async def test_a_hook_whose_partner_is_missing_fails_by_its_own_rule():
     async with Bench({"PreToolUse": groups}) as bench:
         outcome = await bench.fire()
     assert "it needs a model, and this session has no agent" in outcome.notes[0]
-    assert "no MCP server is configured" in outcome.blocked
+    assert "no MCP server is configured" in require(outcome.blocked)
 
 
 async def test_without_a_way_out_programs_fail_and_functions_run():
     hooks = Hooks({"PreToolUse": [{"hooks": [shell("true", on_failure="closed")]}]})
-    assert "no access to programs or servers" in (await hooks.fire(about())).blocked
+    assert "no access to programs or servers" in require((await hooks.fire(about())).blocked)
 
 
 def test_no_answer_carries_its_sentence():

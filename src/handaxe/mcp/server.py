@@ -235,7 +235,7 @@ class McpClient:
         except ValidationError as error:
             mistakes = format_count(error.error_count(), "mistake")
             reason = f"its answer does not follow the protocol ({mistakes})"
-            raise ServerRefused(self.name, reason) from None
+            raise ServerRefused(server=self.name, reason=reason) from None
 
     async def _lost(self) -> Exception:
         """Why a request got no answer, as soon as that is known."""

@@ -263,7 +263,8 @@ class ConnectedServers(McpServers):
             )
         if not config.has_login:
             raise LoginFailed(
-                server, "its `headers` or `headersHelper` already contain credentials."
+                server=server,
+                reason="its `headers` or `headersHelper` already contain credentials.",
             )
         logins = self._context.logins
         known = logins.read(key)

@@ -44,7 +44,7 @@ def _build_pages(answers: list[Answer]) -> PdfPages:
     if facts.get("fault") == "encrypted":
         raise EncryptedPdf
     if "fault" in facts:
-        raise BadPdf("its structure is not readable")
+        raise BadPdf(reason="its structure is not readable")
     if not facts["total"]:
         raise BadPdf(reason="it has no pages")
     texts = [header for header, _ in answers[1:] if "text" in header]

@@ -101,10 +101,9 @@ async def test_agents_are_nested_only_so_deep(session: Session):
     model = Player(calls(task("t1")), calls(task("t2")), says("a"), says("b"), says("c"))
     await Agent(model, session, agent_limits=SpawnLimits(max_depth=1)).ask("Go.")
     assert "Agent" not in tools_of(model.requests[1])
-    assert "There is no tool named 'Agent'" in last_result(model, 2).content[0].text
-    assert (
-        "This agent's type, or the agent that started it, excludes the tool."
-        in last_result(model, 2).content[0].text
+    assert "There is no tool named 'Agent'" in get_result_text(last_result(model, 2))
+    assert "This agent's type, or the agent that started it, excludes the tool." in get_result_text(
+        last_result(model, 2)
     )
 
 
@@ -747,7 +746,7 @@ async def test_an_agent_can_speak_to_the_sessions_own(session: Session):
     said = asyncio.Event()
 
     def answer(request: ModelRequest):
-        if request.messages[0].content[0].text == "Do it.":
+        if get_text(request.messages[0].content[0]) == "Do it.":
             if "gets the message when" in str(request.messages):
                 said.set()
                 return says("Done.")

@@ -133,8 +133,7 @@ def _build_definition(
     remarks: list[str] = []
     for key, value in head.items():
         if key not in _KEYS:
-            near = find_closest_name(key, ("name", "description", *_KEYS))
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(key, ("name", "description", *_KEYS))
             remarks.append(f"{where}: unknown key {key!r}.{hint}")
         elif value is not None:
             field, read, limits = _KEYS[key]
@@ -191,8 +190,7 @@ def _parse_text(value: object) -> str:
 def _make_choice_parser(*words: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if value not in words:
-            near = find_closest_name(str(value), words)
-            hint = f" Did you mean {near!r}?" if near else ""
+            hint = format_suggestion(str(value), words)
             raise _InvalidValue(f"must be one of {', '.join(words)}, not {value!r}.{hint}")
         return str(value)
 

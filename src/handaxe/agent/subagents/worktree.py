@@ -66,7 +66,7 @@ class GitProgramApproval:
         if isinstance(answer, Defer):
             answer = Deny("no answer is possible now")
         if isinstance(answer, Deny):
-            return f"{named}, and {answer.reason or 'the user refused'}".rstrip(".")
+            return f"{named} ({answer.reason or 'the user refused'})"
         self._approved.update(one for one in obstacles if not one.startswith("include"))
         return ""
 

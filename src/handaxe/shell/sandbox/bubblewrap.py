@@ -45,11 +45,10 @@ writable.
 
 
 def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
-    """The bubblewrap program: the system's or the bundled one; never one from a root."""
-    for place in (*SYSTEM_PLACES, *find_bundled_paths()):
-        real = resolve_links(place)
-        inside = any(is_below(real, root) for root in roots)
-        if os.access(real, os.X_OK) and Path(real).is_file() and not inside:
+    """A system program that is new enough, the bundled one, or an older one of the system."""
+    system = [place for place in SYSTEM_PLACES if _is_trusted(place, roots)]
+    for place in system:
+        if read_bubblewrap_version(place) >= NEW_ENOUGH:
             return place
     for place in find_bundled_paths():
         if os.access(place, os.X_OK) and not _is_in_root(place, roots):
