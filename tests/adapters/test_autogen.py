@@ -62,7 +62,7 @@ async def test_a_workbench_tells_errors_and_that_there_is_a_picture(session, scr
     bench = StaticWorkbench(tools_for(session))
     shown = await bench.call_tool("Read", {"file_path": picture})
     missing = await bench.call_tool("Read", {"file_path": "missing.py"})
-    assert "not its pictures" in shown.to_text()
+    assert "not its images" in shown.to_text()
     assert not shown.is_error
     assert missing.is_error
 

@@ -364,7 +364,7 @@ def test_a_conversation_is_found_by_its_name(project, script):
     assert b"the parser" in run("sessions", cwd=project).stdout
     for name in ("", "two\nlines", "x" * 101):
         bad = run("-p", "x", "--name", name, "--model", turns(1), cwd=project)
-        assert b"The name of a session is" in bad.stderr
+        assert b"The name of a session must" in bad.stderr
     missing = run("-p", "x", "--resume", "../the parser", "--model", turns(1), cwd=project)
     assert missing.returncode == 1
     assert b"No conversation found" in missing.stderr

@@ -119,7 +119,7 @@ def test_an_agent_is_shown_them(project, tools_file, script, form):
         ("x = 1\nboom()\n", "(line 2): NameError: name 'boom' is not defined."),
         ("def (\n", "(line 1): SyntaxError"),
         ("import sys\nsys.exit(3)\n", "cannot be loaded (line 2): SystemExit: 3."),
-        ("from handaxe import tool\n@tool\ndef f(): ...\n", "must be an async function"),
+        ("from handaxe import tool\n@tool\ndef f(): ...\n", "is not async"),
         ("__all__ = 5\n", "is a list of names, not 5."),
         ("__all__ = [5]\n", "is a list of names, not [5]."),
         ("__all__ = 'x'\n", "is a list of names, not 'x'."),

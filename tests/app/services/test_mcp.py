@@ -44,7 +44,7 @@ async def test_before_somebody_says_yes_a_project_starts_no_server(project, tmp_
         await asyncio.sleep(0.2)
         assert states(session) == {"a": "disabled"}
         (warning,) = session.warnings
-        assert "'a' wait for a yes" in warning
+        assert "'a' wait for approval" in warning
         assert "handaxe trust" in warning
         refused = await session.call("ListMcpResources", server="a")
         assert refused.code == "mcp.not_connected"

@@ -210,7 +210,7 @@ async def test_what_managed_settings_forbid_no_answer_allows(project, tmp_path, 
         assert await write(session, "third.txt") == "ok"
         assert await write(session, "fourth.txt") == "permission.asked"
         (event,) = await changed(session)
-        assert "only managed settings may allow" in event.not_made[0]
+        assert "only managed settings may add allow rules" in event.not_made[0]
 
 
 async def test_a_yes_that_does_not_count_changes_nothing(project):

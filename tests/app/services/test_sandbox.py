@@ -168,10 +168,10 @@ def test_what_cannot_be_honoured_is_told(project):
         },
     )
     told = "\n".join(find_sandbox_problems(get_parts(session).configuration))
-    assert "`sandbox.enableWeakerNestedSandbox` does not count" in told
-    assert "`sandbox.network.httpProxyPort` does not count" in told
+    assert "`sandbox.enableWeakerNestedSandbox` has no effect" in told
+    assert "`sandbox.network.httpProxyPort` has no effect" in told
     assert "'a.com:80' is not a host" in told
-    assert "'**/secret/*.key' does not count" in told
+    assert "'**/secret/*.key' has no effect" in told
 
 
 def test_nothing_is_told_where_no_sandbox_is_asked_for(project, tmp_path):
