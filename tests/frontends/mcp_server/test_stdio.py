@@ -903,4 +903,4 @@ async def test_the_list_stays_small_in_every_edit_format(project, edit_format):
     async with Session(project, tools=list_default_tools(BUILTIN), settings=settings) as session:
         listed = build_definitions(get_parts(session).catalog.list_offered())
     assert len(json.dumps(listed, ensure_ascii=False)) <= MAX_LIST_CHARS
-    assert len(listed) == 10
+    assert len(listed) == 11

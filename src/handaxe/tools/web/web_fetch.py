@@ -69,7 +69,6 @@ class WebFetch(Tool[WebFetchArgs]):
     uses = (Web, ResultStore, Settings, WebSources)
     may_use = (SessionInfo, Confiner)
     effects = Effects.pure()
-    max_result_chars = float("inf")
     interrupt = "cancel"
     defer = True
 
