@@ -47,7 +47,7 @@ def test_trust_shows_the_servers_of_a_folder_and_lets_them_start(project):
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": SERVER}}))
     waiting = handaxe("call", "mcp__a__echo", "text=x", "--allowedTools", "mcp__a", cwd=project)
     assert waiting.returncode != 0
-    assert "wait for a yes" in waiting.stderr
+    assert "wait for approval" in waiting.stderr
     trusted = handaxe("trust", cwd=project)
     assert "server:a = " in trusted.stderr
     assert THIN in trusted.stderr

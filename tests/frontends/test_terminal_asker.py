@@ -75,7 +75,7 @@ def test_a_no_with_a_comment_reaches_the_result(project):
     shown, code = talk(words, ["what?", "n use b.txt instead"], project)
     assert code == 3, shown
     assert "Please answer" in shown
-    assert "use b.txt instead" in shown.rpartition("comment if you like")[2]
+    assert "use b.txt instead" in shown.rpartition("`n COMMENT`: no, and tell the agent why.")[2]
     assert not (project / "a.txt").exists()
 
 
