@@ -110,7 +110,7 @@ async def test_an_own_tool_stands_in_for_a_built_in_one(tools: Any, project):
         names = [found.name for found in get_parts(session).catalog.list_offered()]
         assert names.count("Read") == 1
         assert ("Glob" in names) == ("Bash" not in tools)
-        assert any("'Read' stands in" in warning for warning in session.warnings)
+        assert any("'Read' replaces" in warning for warning in session.warnings)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ async def test_an_own_tool_cannot_take_the_name_of_a_built_in(project):
     (project / "a.txt").write_text("real\n")
     async with Session(project, tools=[read]) as session:
         assert "real" in (await session.call("Read", file_path="a.txt")).text
-        assert any("'Read' is left out" in warning for warning in session.warnings)
+        assert any("'Read' is ignored" in warning for warning in session.warnings)
 
 
 @pytest.mark.proves("RG-3")
