@@ -212,7 +212,7 @@ async def test_waiting_during_a_run_is_a_mistake(project):
         run = asyncio.ensure_future(agent.ask("go"))
         while not agent.loop.is_running:
             await asyncio.sleep(0.01)
-        with pytest.raises(RuntimeError, match="at work"):
+        with pytest.raises(RuntimeError, match="gets news by itself"):
             await agent.wait_for_work()
         holds.set()
         assert (await run).result == "Hi."

@@ -116,7 +116,7 @@ async def test_a_helper_gives_the_key_where_the_environment_has_none(
             await agent.ask("Hello.")
         assert server.asked[-1].headers["authorization"] == "Bearer own"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with pytest.raises(SetupError, match=r"apiKeyHelper gave no key \(exit code 3\)"):
+    with pytest.raises(SetupError, match=r"apiKeyHelper printed no key \(exit code 3\)"):
         Agent("claude-x", root=project, settings={"apiKeyHelper": "exit 3"})
 
 

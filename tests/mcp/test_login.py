@@ -349,10 +349,12 @@ def test_the_command_line_logs_in_prints_the_address_and_logs_out(server_session
         assert process.stdout.read() == "Logged in to g.\n"
         assert process.wait(10) == 0
     told = json.loads((server_session.root / "told.json").read_text())
-    assert (told["notification_type"], told["message"]) == ("auth_success", "Logged in at g.")
+    assert (told["notification_type"], told["message"]) == ("auth_success", "Logged in to g.")
     assert server_session.kept()["access_token"] in guarded.authority.access
     run = {"cwd": server_session.root, "env": env, "capture_output": True, "text": True}
-    assert subprocess.run([*words, "logout", "g"], check=False, **run).stdout == "g: logged out.\n"
+    assert (
+        subprocess.run([*words, "logout", "g"], check=False, **run).stdout == "Logged out of g.\n"
+    )
     assert server_session.files() == []
     unknown = subprocess.run([*words, "login", "h"], check=False, **run)
     assert unknown.returncode == 1
