@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.web.page_server import PageServer, Reply, answer_raw, serve_pages
+from tests.web.page_server import Asked, PageServer, Reply, answer_raw, serve_pages
 
 from handaxe import Session
 from handaxe.tools.web.web_fetch import WebFetch, WebFetchArgs
 from handaxe.web.body import decode_text
+from handaxe.web.local_web import LocalWeb
 from handaxe.web.markdown_child import convert_html
 
 pytestmark = pytest.mark.proves("BT-10", "S13")
@@ -192,10 +193,11 @@ async def test_the_variable_of_the_cache_can_switch_it_off(
     assert len(pages.asked) == 2
 
 
-async def test_a_picture_leaves_nothing_behind(project: Path, tmp_path: Path, monkeypatch):
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch) -> Path:
+    """The directory for temporary files; Chromium, as far as those and its connections go."""
     browser = tmp_path / "bin/chromium"
     browser.parent.mkdir()
-    # Chromium, as far as its temporary files and a connection that never ends go.
     browser.write_text(
         "#!/bin/bash\n"
         "for last; do case $last in --proxy-server=*) proxy=${last##*:};; esac; done\n"
@@ -206,28 +208,50 @@ async def test_a_picture_leaves_nothing_behind(project: Path, tmp_path: Path, mo
     )
     browser.chmod(0o755)
     monkeypatch.setenv("PATH", f"{browser.parent}:{os.environ['PATH']}")
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    directory = tmp_path / "tmp"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setattr("tempfile.tempdir", str(directory))
+    return directory
+
+
+async def draw(project: Path, url: str) -> int:
+    """Fetch a page with a picture of it; how many tasks it leaves."""
+    async with Session(
+        project,
+        allow=["WebFetch(domain:localhost)", "WebFetch(domain:*)"],
+        settings={"web": {"screenshot": True, "timeout_s": 5}},
+    ) as session:
+        before = len(asyncio.all_tasks())
+        assert (await fetch(session, url)).ok
+        return len(asyncio.all_tasks()) - before
+
+
+async def test_a_picture_leaves_nothing_behind(project: Path, temporary: Path):
     ends = threading.Event()
     asked: list[str] = []
 
-    def stall(one):
+    def stall(one: Asked) -> Reply:
         asked.append(one.path)
         return Reply("<p>x") if len(asked) == 1 else (ends.wait(20), Reply())[1]
 
     with serve_pages() as served:
         served.pages["/p"] = stall
-        async with Session(
-            project,
-            allow=["WebFetch(domain:localhost)"],
-            settings={"web": {"screenshot": True, "timeout_s": 5}},
-        ) as session:
-            before = len(asyncio.all_tasks())
-            assert (await fetch(session, served.url("/p"))).ok
-            assert len(asked) == 2
-            assert len(asyncio.all_tasks()) == before
+        assert await draw(project, served.url("/p")) == 0
         ends.set()
+    assert len(asked) == 2
     assert not list(temporary.glob("*chromium*"))
     assert not list(temporary.glob("handaxe-page-*"))
+
+
+async def test_a_picture_is_drawn_from_the_address_that_was_checked(
+    project: Path, temporary: Path, monkeypatch
+):
+    async def lookup(host: str) -> list[str]:
+        return ["127.0.0.1"]
+
+    monkeypatch.setitem(LocalWeb.__init__.__kwdefaults__, "lookup", lookup)
+    with serve_pages(x="near") as served:
+        await draw(project, served.url("/x", host="intern.example"))
+        assert len(served.asked) == 2
+    assert temporary.exists()

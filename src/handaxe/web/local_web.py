@@ -138,10 +138,7 @@ class LocalWeb(Web):
             return None
         from handaxe.web.screenshot import draw_page
 
-        address = parse_address(page.url)
-        return await draw_page(
-            address.url, address.host, self._options().timeout_s, self._denied_domains()
-        )
+        return await draw_page(page, self._options().timeout_s, self._denied_domains())
 
     def _find_cached(self, address: WebAddress) -> CachedPage | None:
         return (
@@ -245,6 +242,7 @@ class LocalWeb(Web):
             charset=charset,
             body=body,
             redirected_to=location if is_redirect else "",
+            address="" if proxy else response.request.url.host,
             proxy=_hide_password(proxy),
         )
 

@@ -12,11 +12,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from handaxe.contract.ports.web import FetchedPage
 from handaxe.disk.threads import run_in_thread
 from handaxe.process.child_environment import clean_environment
 from handaxe.process.process_tags import tag_environment
 from handaxe.process.worker_pool import WORKERS
 from handaxe.shell.sandbox.proxy import FilteringProxy
+from handaxe.web.address import parse_address
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _WIDTH, _HEIGHT = 1280, 1600
@@ -47,14 +49,16 @@ def find_browser() -> str | None:
 
 
 async def draw_page(
-    url: str, host: str, timeout_s: float, denied: Sequence[str] = ()
+    page: FetchedPage, timeout_s: float, denied: Sequence[str] = ()
 ) -> bytes | None:
     """The page as PNG; None if no browser is found or it fails."""
     browser = find_browser()
     if browser is None:
         return None
-    # `*` allows no private address; the page's own host was allowed by its name.
-    proxy = FilteringProxy(("*", host), denied)
+    host = parse_address(page.url).host.strip("[]")
+    # `*` allows no private address; the page's own host was allowed, at the address it came from.
+    checked = {host: page.address} if page.address else {}
+    proxy = FilteringProxy(("*", host), denied, checked=checked)
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,7 +80,7 @@ async def draw_page(
                     f"--proxy-server=http://127.0.0.1:{port}",
                     f"--user-data-dir={folder}/profile",
                     f"--screenshot={picture}",
-                    url,
+                    page.url,
                 ],
                 folder,
                 timeout_s,

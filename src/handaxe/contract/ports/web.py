@@ -48,6 +48,8 @@ class FetchedPage(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     redirected_to: str = ""
     """Another host that the server leads to, which was not followed."""
+    address: str = ""
+    """The checked address that it came from; empty if a proxy looked the host up."""
     proxy: str = ""
     """The proxy that the request went through."""
     is_cached: bool = False

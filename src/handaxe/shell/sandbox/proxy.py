@@ -7,7 +7,7 @@ network. It checks a host's name and all its addresses, and connects to a checke
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -114,8 +114,15 @@ class FilteringProxy:
     """Connects to listed hosts only."""
 
     def __init__(
-        self, allowed: Sequence[str], denied: Sequence[str], *, resolve: Resolve | None = None
+        self,
+        allowed: Sequence[str],
+        denied: Sequence[str],
+        *,
+        resolve: Resolve | None = None,
+        checked: Mapping[str, str] | None = None,
     ) -> None:
+        """`checked` are addresses of allowed hosts that somebody looked up and checked before."""
+        self._checked = dict(checked or {})
         self.allowed = tuple(allowed)
         self.denied = tuple(denied)
         self._resolve = resolve or resolve_host
@@ -184,6 +191,8 @@ class FilteringProxy:
         why = explain_refusal(host, self.allowed, self.denied)
         if why is not None:
             raise HostRefused(f"The sandbox refused {shown}: it {why}.")
+        if host in self._checked:
+            return self._checked[host]
         try:
             found = await asyncio.to_thread(self._resolve, host, target.port)
         except OSError as error:
