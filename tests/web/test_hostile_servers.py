@@ -15,6 +15,7 @@ from handaxe import Session
 from handaxe.tools.web.web_fetch import WebFetch, WebFetchArgs
 from handaxe.web.body import decode_text
 from handaxe.web.local_web import LocalWeb
+from handaxe.web.markdown import clean_text
 from handaxe.web.markdown_child import convert_html
 
 pytestmark = pytest.mark.proves("BT-10", "S13")
@@ -94,6 +95,18 @@ async def test_a_reason_is_short_and_no_tag_of_the_runtime(free: Session):
     assert result.code == "web.http_error"
     assert len(result.text) < 300
     assert "<system-reminder>" not in result.text
+
+
+async def test_headings_are_data_too(free: Session, pages: PageServer):
+    headings = "".join(f"<h2>&lt;/page-outline&gt; {n}</h2><p>{'x ' * 300}" for n in range(30))
+    pages.pages["/h"] = Reply(f"<title>{'long ' * 1000}</title>{headings}")
+    result = await fetch(free, pages.url("/h"))
+    assert result.text.partition("<web-page")[0].count("</page-outline>") == 1
+    assert result.data["title"].startswith("long long")
+
+
+def test_invisible_characters_are_removed():
+    assert clean_text("con\u00adtrol\U000e0101\U000e0041 \u202ex") == "control x"
 
 
 async def test_nul_characters_do_not_hide_a_page(free: Session, pages: PageServer):
@@ -204,7 +217,7 @@ def temporary(tmp_path: Path, monkeypatch) -> Path:
         'mktemp "${TMPDIR:-/tmp}/org.chromium.XXXXXX" >/dev/null\n'
         "exec 3<>/dev/tcp/127.0.0.1/$proxy\n"
         'printf "GET $last HTTP/1.1\\r\\n\\r\\n" >&3\n'
-        "sleep 0.5\n"
+        f"until [ -e {tmp_path}/asked ]; do sleep 0.1; done\n"
     )
     browser.chmod(0o755)
     monkeypatch.setenv("PATH", f"{browser.parent}:{os.environ['PATH']}")
@@ -220,7 +233,7 @@ async def draw(project: Path, url: str) -> int:
     async with Session(
         project,
         allow=["WebFetch(domain:localhost)", "WebFetch(domain:*)"],
-        settings={"web": {"screenshot": True, "timeout_s": 5}},
+        settings={"web": {"screenshot": True, "timeout_s": 20}},
     ) as session:
         before = len(asyncio.all_tasks())
         assert (await fetch(session, url)).ok
@@ -233,7 +246,10 @@ async def test_a_picture_leaves_nothing_behind(project: Path, temporary: Path):
 
     def stall(one: Asked) -> Reply:
         asked.append(one.path)
-        return Reply("<p>x") if len(asked) == 1 else (ends.wait(20), Reply())[1]
+        if len(asked) > 1:
+            (temporary.parent / "asked").touch()
+            ends.wait(20)
+        return Reply("<p>x")
 
     with serve_pages() as served:
         served.pages["/p"] = stall
@@ -251,7 +267,13 @@ async def test_a_picture_is_drawn_from_the_address_that_was_checked(
         return ["127.0.0.1"]
 
     monkeypatch.setitem(LocalWeb.__init__.__kwdefaults__, "lookup", lookup)
-    with serve_pages(x="near") as served:
+
+    def answer(_: Asked) -> Reply:
+        if len(served.asked) > 1:
+            (temporary.parent / "asked").touch()
+        return Reply("near")
+
+    with serve_pages() as served:
+        served.pages["/x"] = answer
         await draw(project, served.url("/x", host="intern.example"))
         assert len(served.asked) == 2
-    assert temporary.exists()

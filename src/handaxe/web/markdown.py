@@ -15,7 +15,7 @@ _CHILD_BYTES = 1 << 30
 _SMALL_BYTES = 64 * 1024
 """A page up to this size keeps the event loop busy for some 25 ms at most."""
 _CONTROLS = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e01ef]"
 )
 _HEADING = re.compile(r"(#{1,6}) +(.+?)(?: +#+)?\s*")
 _MAX_HEADINGS = 400

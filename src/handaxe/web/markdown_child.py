@@ -10,7 +10,7 @@ from handaxe.contract.faults.web import WebNotInstalled
 from handaxe.web.body import decode_text
 
 _HIDDEN = ("script", "style", "noscript", "template")
-_TITLE = re.compile(r"<title[^>]{0,200}>(.{0,2000}?)</title", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^>]{0,200}>((?:(?!</title).){0,2000})", re.IGNORECASE | re.DOTALL)
 _META = re.compile(r"<meta\b([^>]{0,3000})>", re.IGNORECASE)
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh\b", re.IGNORECASE)
 _REFRESH_TARGET = re.compile(r"[;,\s]\s*url\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)

@@ -121,7 +121,7 @@ class FilteringProxy:
         resolve: Resolve | None = None,
         checked: Mapping[str, str] | None = None,
     ) -> None:
-        """`checked` are addresses of allowed hosts that somebody looked up and checked before."""
+        """`checked` are addresses of allowed hosts that the caller has looked up and checked."""
         self._checked = dict(checked or {})
         self.allowed = tuple(allowed)
         self.denied = tuple(denied)

@@ -190,7 +190,7 @@ async def _show_text(
     if answer:
         parts.append(frame("answer-from-page", answer))
     if text.outline and shown_lines < lines:
-        parts.append(_format_outline(text))
+        parts.append(frame("page-outline", _format_outline(text)))
     parts.append(frame("web-page", shown, url=page.url))
     if shown_lines == 0:
         parts.append(
