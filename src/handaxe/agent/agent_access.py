@@ -40,11 +40,7 @@ class LoopAccess(AgentAccess):
         return self._loop.conversation.read_before(call_ids)
 
     async def ask_model(self, question: ModelQuestion) -> str:
-<<<<<<< HEAD
         """The text of the answer; its cost counts for the run."""
-=======
-        """Ask and return the text of the answer. The cost counts toward the run."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         origin = msgspec.structs.replace(self._origin, agent=f"{self._origin.agent}.tool")
         return await ask_question(
             self._choose_model(question.model), question, self._loop.meter, origin
@@ -69,11 +65,7 @@ class LoopAccess(AgentAccess):
 async def ask_question(
     model: Model, question: ModelQuestion, meter: Meter, origin: RequestOrigin | None = None
 ) -> str:
-<<<<<<< HEAD
     """A model's answer within the budget of a run.
-=======
-    """Ask a model within the budget of a run and return its answer.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     Raises:
         ToolFault: the budget is used up, or the model does not answer.

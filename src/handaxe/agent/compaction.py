@@ -155,11 +155,7 @@ class Compactor:
         return event
 
     def _become(self, messages: tuple[Message, ...]) -> None:
-<<<<<<< HEAD
         """Continue with these messages; measurements of the old ones are dropped."""
-=======
-        """Continue with these messages. Token counts of the old ones no longer apply."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         self._conversation.replace(messages)
         self._known, self._weights, self._total = None, [], 0
 
@@ -240,11 +236,7 @@ class Compactor:
         return self._total
 
     def _estimate_fixed(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
-<<<<<<< HEAD
         """The size of what every request includes, cached per list of tools."""
-=======
-        """The fixed part of every request, computed once for each list of tools."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         key = hash((system, tuple(id(spec) for spec in specs)))
         if key not in self._fixed:
             tools = sum(estimate_tokens(f"{spec.description}{spec.input_schema}") for spec in specs)

@@ -58,11 +58,7 @@ class RunContinuation:
         return self.may_wake and self._speaker.has_anything
 
     def begin(self, prompt: Prompt | None) -> None:
-<<<<<<< HEAD
         """Start a run; one without a prompt counts for the limits of the last."""
-=======
-        """Start a run. A run that only delivers notices shares the limits of the last one."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         is_woken = prompt is None and self.last_ending == "completed" and self.wants_run
         self._meter.start(goes_on=is_woken)
         self._meter.turns += is_woken
@@ -92,11 +88,7 @@ class RunContinuation:
         *,
         has_prompt: bool = False,
     ) -> RunResult | None:
-<<<<<<< HEAD
         """After results: the end, or a further message to the model."""
-=======
-        """Decide what follows the results: an end, or another message to the model."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if open_calls := self._conversation.open_calls:
             said = self._conversation.last_text
             waiting = sum(result.code == AnswerPending.code for result in results)
@@ -186,11 +178,7 @@ class RunContinuation:
     async def _ask_to_stop(
         self, answer: str, rest: ContinuationBudget, options: LoopOptions
     ) -> list[str]:
-<<<<<<< HEAD
         """Tasks of Stop hooks before the answer is final; limited in number."""
-=======
-        """Messages of hooks that keep the run going, within a limit."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         outcome = await self._hooks.ending(
             answer,
             is_again=rest.stop_blocks > 0,

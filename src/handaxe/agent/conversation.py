@@ -65,11 +65,7 @@ class AgentConversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-<<<<<<< HEAD
         """The messages for a model: user and assistant alternate, results follow their calls."""
-=======
-        """Build the messages for a model: roles alternate, and results follow their calls."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return tuple(self._messages)
 
     @property
@@ -162,11 +158,7 @@ class AgentConversation:
                 self.replace(event.messages)
 
     def settle(self, results: Sequence[ToolResult]) -> UserMessage | None:
-<<<<<<< HEAD
         """Answer the calls of the last message; returns the message with the results.
-=======
-        """Answer the calls of the last message and return the message with the answers.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
         None if calls were deferred: they stay open, and the other results are held.
         """
@@ -287,11 +279,7 @@ def _has_calls(message: AssistantMessage) -> bool:
 
 
 def _is_continuation_request(message: UserMessage) -> bool:
-<<<<<<< HEAD
     """Whether the message asks the model to continue an interrupted answer."""
-=======
-    """Whether the model should continue an answer that was cut off."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     texts = [block.text for block in message.content if isinstance(block, TextBlock)]
     asking = (*reminders.UNFINISHED.values(), reminders.BROKEN_OFF)
     return any(sentence in text for text in texts for sentence in asking)
@@ -303,11 +291,7 @@ def extract_text(message: AssistantMessage) -> str:
 
 
 def _filter_sendable(blocks: list[AssistantBlock], *, is_cut: bool) -> tuple[AssistantBlock, ...]:
-<<<<<<< HEAD
     """The blocks that providers accept back: no blank text, no unsigned thinking at the end."""
-=======
-    """Remove content that providers reject: blank text, and unsigned thoughts at the end."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     kept = [b for b in blocks if not (isinstance(b, TextBlock) and not b.text.strip())]
     while is_cut and kept and isinstance(kept[-1], ThinkingBlock):
         kept.pop()

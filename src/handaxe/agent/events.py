@@ -98,11 +98,7 @@ class Told(JsonEvent, frozen=True, tag=True):
 
 
 class FromAgent(JsonEvent, frozen=True, tag=True):
-<<<<<<< HEAD
     """An event of a subagent."""
-=======
-    """An event of a subagent's run."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     agent_id: str
     agent_type: str
@@ -136,11 +132,7 @@ class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
     deferred_call: ToolCall | None = None
     """The call that a hook deferred; the next run of the session makes it first."""
     error_status: int | None = None
-<<<<<<< HEAD
     """The last HTTP status of the model's server, if it ended the run."""
-=======
-    """The last error body of the model's server, if the run ended with an HTTP error."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     failure: Failure | None = None
     """Why the model gave no answer, if that ended the run."""
 

@@ -17,11 +17,7 @@ SOFT_SHARE = 0.8
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-<<<<<<< HEAD
     """A model's price, in dollars per million tokens."""
-=======
-    """The price of a model, in dollars for a million tokens."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     input: float
     output: float
@@ -29,11 +25,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     cache_write: float | None = None
 
     def of(self, usage: TokenUsage) -> float:
-<<<<<<< HEAD
         """The cost of these tokens."""
-=======
-        """The price of these tokens."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         return (
@@ -73,11 +65,7 @@ class LimitReached(msgspec.Struct, frozen=True):
 
 
 class _Spent(msgspec.Struct, frozen=True):
-<<<<<<< HEAD
     """The use of the limits by a prompt and its continuations."""
-=======
-    """The use of the limits by a prompt and its answers."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     turns: int = 0
     tokens: int = 0
@@ -85,11 +73,7 @@ class _Spent(msgspec.Struct, frozen=True):
 
 
 class Meter:
-<<<<<<< HEAD
     """The use so far; a subagent's use also counts for its parent."""
-=======
-    """Count usage. A subagent's usage counts for its parent as well."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     def __init__(
         self,
@@ -128,7 +112,7 @@ class Meter:
 
     @property
     def used_tokens(self) -> int:
-        """Tokens that count toward a limit. Tokens read from a cache do not."""
+        """Tokens that count for a limit; those read from a cache do not."""
         total = self.usage
         return total.input_tokens + total.output_tokens + total.cache_write_tokens
 
@@ -139,11 +123,7 @@ class Meter:
 
     @property
     def cost_usd(self) -> float | None:
-<<<<<<< HEAD
         """The cost; None if the price of any used model is unknown."""
-=======
-        """The cost, or None if the price of any model used is unknown."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return self._cost_usd
 
     def add(self, model: str, usage: TokenUsage, *, asked: str = "") -> None:
@@ -166,11 +146,7 @@ class Meter:
             self._parent.add(model, usage)
 
     def price(self, model: str, usage: TokenUsage) -> float | None:
-<<<<<<< HEAD
         """The cost of an answer: by the host's prices, else by the built-in list."""
-=======
-        """The price of an answer: from the host's prices, or from the built-in list."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if model in self.prices:
             return self.prices[model].of(usage)
         from handaxe.models.prices import cost_usd
@@ -263,11 +239,7 @@ MAX_CONTINUATIONS = 3
 
 
 class ContinuationBudget:
-<<<<<<< HEAD
     """The use by one run."""
-=======
-    """The part of the budget that one run has used."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     def __init__(self) -> None:
         self.stop_blocks = 0

@@ -244,11 +244,7 @@ class AgentLoop:
     async def _open(
         self, guard: LoopGuard, rest: ContinuationBudget, prompt: Prompt | None
     ) -> RunResult | None:
-<<<<<<< HEAD
         """Begin a run; an ending if waiting calls end it at once."""
-=======
-        """Begin. Return an ending if the calls that wait to be made end it at once."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         context = self._workplace.pipeline_context
         if context.opening is not None:
             await context.opening()

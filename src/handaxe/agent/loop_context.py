@@ -73,11 +73,7 @@ class LoopContext(msgspec.Struct, kw_only=True):
     await_work: Callable[[float, float], Awaitable[bool]] = _wait_for_nothing
     """Wait for background agents and commands, with a limit for each; whether there are notices."""
     origin: RequestOrigin = RequestOrigin()
-<<<<<<< HEAD
     """Metadata for this loop's requests."""
-=======
-    """The origin that the requests of this context report."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     nearby: NestedMemory | None = None
     """Instructions that apply after files near them were read."""
     reminders: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
@@ -91,11 +87,7 @@ class LoopContext(msgspec.Struct, kw_only=True):
     """Rename the session."""
 
     async def fire(self, name: str, **details: object) -> Outcome:
-<<<<<<< HEAD
         """The hooks' outcome for an event of the agent."""
-=======
-        """Run the hooks of an agent event and return their answer."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return await fire_hooks(self.pipeline_context, name, **details)
 
     async def find_missing(self, calls: Sequence[ToolCall]) -> ToolCall | None:
@@ -106,11 +98,7 @@ class LoopContext(msgspec.Struct, kw_only=True):
         return None
 
     def list_pending(self, call_ids: Container[str]) -> list[PermissionRequest]:
-<<<<<<< HEAD
         """The permission requests of these calls."""
-=======
-        """The requests of these calls that wait for an answer."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         asked = self.pipeline_context.questions.requests
         return [request for request in asked if request.call_id in call_ids]
 

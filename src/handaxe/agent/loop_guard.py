@@ -41,11 +41,7 @@ class LoopGuard:
     def watch(
         self, calls: Sequence[ToolCall], results: Sequence[ToolResult]
     ) -> DetectedLoop | None:
-<<<<<<< HEAD
         """Add a message's calls; returns a detected loop."""
-=======
-        """Record a message's calls and return the reaction if they repeat in a circle."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         found: str | None = None
         errors: dict[bytes, str] = {}
         for call, result in zip(calls, results, strict=True):
@@ -77,11 +73,7 @@ class LoopGuard:
             self._failures, self._last_code = 1, result.code
 
     def _find_same_error(self, errors: dict[bytes, str]) -> str | None:
-<<<<<<< HEAD
         """A failure that repeats in message after message with the same text, for any input."""
-=======
-        """Find a call that failed in consecutive messages with the same error, for any input."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         self._errors = [*self._errors[1 - SAME :], errors]
         if len(self._errors) < SAME:
             return None

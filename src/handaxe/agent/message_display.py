@@ -43,11 +43,7 @@ class _Display:
         self._index = 0
 
     async def _replaced(self, delta: str, *, final: bool) -> str:
-<<<<<<< HEAD
         """The text to show instead of a piece; the piece itself if no hook changes it."""
-=======
-        """The text to show for a piece, which hooks can change."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         outcome = await fire_hooks(
             self._context,
             "MessageDisplay",
@@ -73,11 +69,7 @@ class _LineDisplay(_Display):
         self._is_open = False
 
     async def show(self, event: AgentEvent) -> Events:
-<<<<<<< HEAD
         """The display of an event."""
-=======
-        """The text to show for an event."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if isinstance(event, TextDelta):
             self._is_open = True
             lines, newline, self._rest = (self._rest + event.text).rpartition("\n")
@@ -102,11 +94,7 @@ class _WholeMessageDisplay(_Display):
         self._last = ("", "")
 
     async def show(self, event: AgentEvent) -> Events:
-<<<<<<< HEAD
         """The display of an event."""
-=======
-        """The text to show for an event."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if isinstance(event, AssistantSaid):
             content = await self._content(event.content)
             event = msgspec.structs.replace(event, content=content)

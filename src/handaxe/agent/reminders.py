@@ -52,11 +52,7 @@ def format_denials(denied: Sequence[ToolResult]) -> str:
 
 
 def shorten_report(state: AgentState, max_chars: int) -> str:
-<<<<<<< HEAD
     """An agent's final text, cut to the parent's limit."""
-=======
-    """The final message of an agent, cut to the limit for its parent."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     where = describe_worktree(state)
     where = f"\n\n{where.strip()}" if where else ""
     if len(state.result) <= max_chars:

@@ -35,11 +35,7 @@ class RunHooks:
         self._failed = FailedHooks()
 
     async def fire_prompt_submit(self, prompt: Prompt) -> Outcome:
-<<<<<<< HEAD
         """The outcome for a prompt; the prompt gets an id for all later events of its turn."""
-=======
-        """Run the hooks for a prompt. Its new id appears in all later events of the turn."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         workplace = self._workplace
         workplace.pipeline_context.prompt_id = str(uuid4())
         title = workplace.title()
@@ -54,11 +50,7 @@ class RunHooks:
         return outcome
 
     async def ending(self, last_text: str, *, is_again: bool, is_sub_agent: bool) -> Outcome:
-<<<<<<< HEAD
         """The outcome for the end of the work."""
-=======
-        """Run the hooks for the end of the work."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         outcome = await self._workplace.fire(
             "SubagentStop" if is_sub_agent else "Stop",
             stop_hook_active=is_again,
@@ -127,11 +119,7 @@ class FailedHooks:
         self._told: set[str] = set()
 
     def heard(self, event: HookRan) -> tuple[str, ...]:
-<<<<<<< HEAD
         """New messages about one run of a hook."""
-=======
-        """The new part of one run of a hook."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         failure = describe_hook_failure(event)
         return () if failure is None else self.new((failure,))
 
@@ -187,11 +175,7 @@ _KINDS = {"bash": "shell", "agent": "subagent", "monitor": "monitor"}
 
 
 def build_stop_details(context: PipelineContext) -> dict[str, Any]:
-<<<<<<< HEAD
     """The fields for hooks at the end of an agent."""
-=======
-    """The facts that hooks get when an agent is about to end."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     # Nothing here wakes a session at a time; the list has its place all the same.
     told: dict[str, Any] = {"background_tasks": _list_running_jobs(context), "session_crons": []}
     if context.agent_id is not None:

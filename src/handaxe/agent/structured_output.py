@@ -190,11 +190,7 @@ class FinalOutput:
         return self.is_given
 
     def demand(self) -> str:
-<<<<<<< HEAD
         """The message to a model that ends without the answer; counts as a failure."""
-=======
-        """The reminder for a model that ends without the answer. It counts as a failure."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         self._failures += 1
         return f"Give your final answer by calling {NAME} now, with input that fits its schema."
 

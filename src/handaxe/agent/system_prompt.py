@@ -100,11 +100,7 @@ def list_prompt_sections(parts: PromptParts) -> list[PromptSection]:
 def build_context_text(
     environment: Environment, memory: Sequence[MemoryText], notes: Sequence[str]
 ) -> str:
-<<<<<<< HEAD
     """The parts that depend on the place, for a message before the conversation."""
-=======
-    """The parts that differ between environments, for a message before the conversation."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     sections = (_format_memory(memory) if memory else "", *notes, _format_environment(environment))
     return "\n\n".join(section for section in sections if section)
 

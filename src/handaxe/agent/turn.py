@@ -238,11 +238,7 @@ def _sanitize_name(name: str) -> str:
 
 
 def _make_input_fault(tool: str, raw: str) -> ToolFault:
-<<<<<<< HEAD
     """The fault for an input that is not one JSON object."""
-=======
-    """The problem with an input that is not one JSON object."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     try:
         value: Any = msgspec.json.decode(raw)
     except (ValueError, RecursionError) as error:

@@ -68,11 +68,7 @@ class Catalog:
         """An explanation for a missing tool, if known."""
 
     def narrow(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
-<<<<<<< HEAD
         """The same tools limited by `allows`, for an agent with its own ports."""
-=======
-        """The tools that `allows` accepts, for an agent with its own ports."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         copy = Catalog(self._builtin, selected=self._selected, ports=ports, hides=self._hides)
         # Shared, so that changes of servers also apply to agents. An agent's own tools take
         # precedence and are visible only to it.

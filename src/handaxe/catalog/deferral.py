@@ -45,11 +45,7 @@ class Deferral(ToolIndex):
         self._limit_chars = limit_chars
         self._sizes: dict[int, int] = {}
         self.is_native = is_native
-<<<<<<< HEAD
         """Whether a provider with its own tool search does it."""
-=======
-        """Whether a provider with its own tool search uses it."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         self.is_on = False
         """Whether tools are deferred."""
         self._has_many_own = False

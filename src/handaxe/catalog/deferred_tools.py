@@ -47,11 +47,7 @@ class DeferredToolAnnouncer:
         return format_deferred_tools(waiting) if waiting else ""
 
     def __call__(self) -> tuple[str, ...]:
-<<<<<<< HEAD
         """Changes since the last request; mostly empty."""
-=======
-        """The changes of the tools since the last message. Usually empty."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         waiting = self._deferral.beside_sent
         new = [name for name in waiting if name not in self._told]
         known = {*waiting, *self._deferral.loaded}

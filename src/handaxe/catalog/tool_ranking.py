@@ -12,11 +12,7 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _WEIGHTS = {"name": 12.0, "hint": 5.0, "description": 2.0, "parameters": 1.5}
 _EXACT = 1000.0
 _HALF = 0.5
-<<<<<<< HEAD
 """The weight of a word that matches only a prefix."""
-=======
-"""The weight of a word that only starts like the search word, or the other way round."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 _SHORTEST_STEM = 3
 
 

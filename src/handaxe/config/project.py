@@ -51,7 +51,7 @@ _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 
 
 class Configuration:
-    """The settings of a project, their sources and their problems."""
+    """What is set for a project, by whom, and what is wrong with it."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Configuration:
 
     @cached_property
     def gate(self) -> "ProjectGate":
-        """Grants the approved requests of the project's files."""
+        """Grants what the project's files want done, as far as it was approved."""
         from handaxe.config.trust_gate import ProjectGate
 
         gate = ProjectGate(
@@ -138,7 +138,7 @@ class Configuration:
         return self._files.files
 
     def refresh(self) -> tuple[str, ...]:
-        """Read changed settings files again and return them. Cheap if nothing changed."""
+        """Take in what was changed on disk; the files that changed. Cheap if nothing did."""
         changed = self._files.refresh()
         if changed:
             self.changed_files = changed
@@ -405,7 +405,7 @@ def _describe_untrusted(entries: list[SettingEntry], root: str) -> str:
 
 
 def _describe_changed(entries: list[SettingEntry], trust: Trust) -> str:
-    """The new or changed content since the user gave trust."""
+    """What is new or different since trust was given."""
     from shlex import quote
 
     told: list[str] = []

@@ -78,12 +78,12 @@ class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
     tool: str
     input: Any
     derived: dict[str, Any] = {}
-    """Facts that observers may need beside the input, such as resolved paths."""
+    """What observers may want to know beside the input, such as resolved paths."""
     is_read_only: bool = False
     parent_id: str | None = None
     """The call that it was made in, by a tool, a hook or a callback."""
     display_name: str | None = None
-    """The name that users see for the tool, if it differs from the tool's name."""
+    """What people see for the tool's name, where that is another one."""
 
 
 class CallDerived(_Event, frozen=True, tag="call_derived", kw_only=True):
@@ -120,7 +120,7 @@ class CallProgress(_Event, frozen=True, tag="call_progress", kw_only=True):
     tool: str
     text: str
     data: Any = None
-    """The progress as data."""
+    """What the tool told as data."""
 
 
 class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):
@@ -146,7 +146,7 @@ class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
     """A hook was asked; what it said and changed, and how long it took."""
 
     event: str
-    """The event that the hook ran for: `PreToolUse`, `SessionStart`, ..."""
+    """What it was asked about: `PreToolUse`, `SessionStart`, ..."""
     hook: str
     matcher: str = ""
     call_id: str | None = None
@@ -156,11 +156,11 @@ class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
     input: dict[str, Any] | None = None
     """The input that it put in place of the call's own."""
     messages: tuple[str, ...] = ()
-    """Messages that it added for the model."""
+    """What it added for the model."""
     told: tuple[str, ...] = ()
-    """Messages for the user at the screen."""
+    """What it has to say to the person in front of the screen."""
     sequence: str = ""
-    """Text for the terminal itself: a title, a notice, the bell."""
+    """What a terminal gets to see of it: a title, a notice, the bell."""
     in_background: bool = False
     duration_ms: float = 0.0
     skill: str = ""
@@ -261,7 +261,7 @@ class TodosChanged(_Event, frozen=True, tag="todos_changed", kw_only=True):
 
 
 class StateChanged(_Event, frozen=True, tag="state_changed", kw_only=True):
-    """The state of an own tool after a call."""
+    """What own tools remember, as a call left it."""
 
     call_id: str
     name: str
@@ -294,7 +294,7 @@ class WebSource(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     tool: Literal["WebFetch", "WebSearch"]
     query: str = ""
-    """The search query, if a search found the page."""
+    """What was searched for, where a search found the page."""
 
 
 class SourcesFound(_Event, frozen=True, tag="sources_found", kw_only=True):
@@ -336,7 +336,7 @@ class SettingsChanged(_Event, frozen=True, tag="settings_changed", kw_only=True)
 
     files: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """Problems of the files that they did not have before."""
+    """What is wrong with them that was not wrong before."""
 
 
 class UserSaid(_Event, frozen=True, tag="user_said", kw_only=True):
@@ -376,7 +376,7 @@ class Compacted(_Event, frozen=True, tag="compacted", kw_only=True):
 
 
 class RunEnded(_Event, frozen=True, tag="run_ended", kw_only=True):
-    """The agent finished its task or failed."""
+    """The agent is done with what it was asked, well or badly."""
 
     subtype: str
     terminal_reason: str

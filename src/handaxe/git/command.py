@@ -327,11 +327,7 @@ def _start(command: GitCommand, stdin: int | IO[bytes], stderr: int) -> subproce
 def run_git(
     command: GitCommand, given: bytes = b"", *, timeout_s: float, max_bytes: int = MAX_BYTES
 ) -> bytes:
-<<<<<<< HEAD
     """The output of git; raises `GitFailed`."""
-=======
-    """The output of git. Raises `GitFailed`."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     return GitProcess(command, given, timeout_s=timeout_s, max_bytes=max_bytes).wait()
 
 

@@ -100,11 +100,7 @@ def is_git_directory(directory: str) -> bool:
 
 
 def find_common_directory(git: str) -> str:
-<<<<<<< HEAD
     """The shared git directory of a worktree; for the main one, its own."""
-=======
-    """The directory that a worktree's git directory shares. The main one shares itself."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     pointer = Path(git) / "commondir"
     if not os.path.lexists(pointer):
         return resolve_links(git)

@@ -210,11 +210,7 @@ class HookDispatcher:
         call_id: str | None = None,
         within_a_hook: bool = False,
     ) -> Outcome:
-<<<<<<< HEAD
         """The merged outcome of all hooks for an event; a failing hook stops no other."""
-=======
-        """Run all hooks of an event and merge their answers. A failing hook stops no other."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         call_id = call_id or event.get("tool_use_id")
         now: list[ConfiguredHook] = []
         for placed in self._meant(event, aliases):
@@ -239,11 +235,7 @@ class HookDispatcher:
         return merged
 
     def tell(self, event: dict[str, Any]) -> None:
-<<<<<<< HEAD
         """Run hooks without waiting; what they add comes with a later result."""
-=======
-        """Tell hooks without waiting. A later result contains what they add."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -422,11 +414,7 @@ def _choose_timeout_s(placed: ConfiguredHook) -> float:
 
 
 def _make_failure(placed: ConfiguredHook, problem: str) -> Outcome:
-<<<<<<< HEAD
     """The outcome of a failed hook: a note, or a refusal."""
-=======
-    """The effect of a failed hook: only a note, or a refusal."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     hook, occasion = placed.hook, OCCASIONS[placed.event]
     by_default = isinstance(hook, CallableHook) and occasion.guards
     if hook.on_failure == "closed" or (hook.on_failure is None and by_default):

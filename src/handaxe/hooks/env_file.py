@@ -45,11 +45,7 @@ def add_env_variables(
 
 
 def take_variables(into: dict[str, str], left: Mapping[str, str | None]) -> None:
-<<<<<<< HEAD
     """Store them for later commands, up to the limit."""
-=======
-    """Keep them for later commands, up to the size limit."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     for name, value in left.items():
         if value is None:
             into.pop(name, None)
@@ -79,11 +75,7 @@ Run = Callable[[HookCommand, bytes], Awaitable[HookCommandResult]]
 
 
 async def run_with_env_file(command: HookCommand, stdin: bytes, run: Run) -> HookCommandResult:
-<<<<<<< HEAD
     """Run a hook program with such a file; the result has its variables."""
-=======
-    """Run a hook's program with such a file. Its variables are available when it ends."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     handle, path = tempfile.mkstemp(prefix="handaxe-hook-", suffix=".sh")
     os.close(handle)
     try:

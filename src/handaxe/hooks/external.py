@@ -46,11 +46,7 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
     """Added to the environment of every program."""
     prefix: tuple[str, ...] = ()
-<<<<<<< HEAD
     """The program that runs shell lines instead of the shell."""
-=======
-    """The program that runs the lines instead of the shell."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     http_urls: tuple[str, ...] | None = None
     """Allowed addresses, with `*` for any text; None: all."""
     http_env_names: tuple[str, ...] | None = None
@@ -121,11 +117,7 @@ class ExternalHooks:
     async def _call(
         self, hook: McpToolHook, event: dict[str, Any], timeout_s: float
     ) -> HookCommandResult:
-<<<<<<< HEAD
         """The answer of a server's tool, in the form of program output."""
-=======
-        """The answer of a server's tool to the event, in the form of a program's output."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         servers = self._servers()
         if servers is None:
             raise HookUnreachable("no MCP server is configured")

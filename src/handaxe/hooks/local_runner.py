@@ -93,11 +93,7 @@ class LocalHookPrograms(HookPrograms):
 
 
 def build_argv(command: HookCommand) -> list[str]:
-<<<<<<< HEAD
     """The command to start: a shell with its line, or the program with its arguments."""
-=======
-    """The command line to start: a shell with its line, or the program with its arguments."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if command.args is not None:
         return [command.command, *command.args]
     if command.shell == "powershell":

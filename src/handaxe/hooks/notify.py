@@ -9,11 +9,7 @@ from handaxe.hooks.service import Hooks
 
 
 class HookContext(Protocol):
-<<<<<<< HEAD
     """The session's data in hook input."""
-=======
-    """The facts that hooks get about the session of their event."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     @property
     def session_id(self) -> str: ...  # noqa: D102

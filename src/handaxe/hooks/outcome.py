@@ -31,11 +31,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """For the reader of the result."""
     output: Any = msgspec.UNSET
-<<<<<<< HEAD
     """The output for the model instead of the tool's."""
-=======
-    """The output that the model gets instead of the tool's own."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     stop: str | None = None
     """Why the agent should stop."""
     told: tuple[str, ...] = ()
@@ -47,11 +43,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[HookPermissionChange, ...] = ()
     """Permission changes that apply if the approval counts."""
     extra: dict[str, Any] = {}
-<<<<<<< HEAD
     """Other fields of the answer, for the event's owner."""
-=======
-    """Other fields of the answer, for the code that handles the event."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
 
 NOTHING: Final = Outcome()
@@ -103,11 +95,7 @@ def _merge_decision(first: Outcome, second: Outcome) -> Decision | None:
 
 
 def choose_strictest(first: Decision | None, second: Decision | None) -> Decision | None:
-<<<<<<< HEAD
     """The stricter of two decisions; deny over ask over allow over none."""
-=======
-    """The stricter of two decisions: deny, then ask, then allow, then none."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if first is None or second is None:
         return first or second
     return max(first, second, key=lambda word: _STRICTNESS[word.verdict])

@@ -64,11 +64,7 @@ _Typed = TypeVar("_Typed")
 
 
 def from_command(event: str, end: HookCommandResult, *, rewakes: bool = False) -> Outcome:
-<<<<<<< HEAD
     """The outcome of a program's exit code and output.
-=======
-    """Interpret the exit code and both outputs of a program.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     With `rewakes` its exit code can send a message to the model at any event.
 
@@ -119,11 +115,7 @@ def _parse_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
 
 
 def from_reply(event: str, reply: HookResponse) -> Outcome:
-<<<<<<< HEAD
     """The outcome of a server's answer.
-=======
-    """Interpret a server's answer.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     Raises:
         InvalidHookOutput: it is not a success, or not a JSON object.
@@ -135,11 +127,7 @@ def from_reply(event: str, reply: HookResponse) -> Outcome:
 
 
 def from_value(event: str, value: object) -> Outcome:
-<<<<<<< HEAD
     """The outcome of a Python hook's result.
-=======
-    """Interpret the return value of a Python hook.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     Raises:
         InvalidHookOutput: it has another type.
@@ -154,11 +142,7 @@ def from_value(event: str, value: object) -> Outcome:
 
 
 def from_json(event: str, raw: dict[str, Any]) -> Outcome:
-<<<<<<< HEAD
     """The outcome of an answer in the ecosystem's format.
-=======
-    """Interpret an answer in the ecosystem's format at this event.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     Raises:
         InvalidHookOutput: it has another format.

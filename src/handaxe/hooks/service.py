@@ -99,11 +99,7 @@ class Hooks:
         covers: "Covers | None" = None,
         call_id: str | None = None,
     ) -> Outcome:
-<<<<<<< HEAD
         """The merged outcome of all hooks for an event; a failing hook stops no other."""
-=======
-        """Run all hooks of an event and merge their answers. A failing hook stops no other."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if self._rounds is None:
             return NOTHING
         return await self._rounds.fire(
@@ -120,11 +116,7 @@ class Hooks:
             self._rounds.tell(event)
 
     async def get_command_variables(self) -> dict[str, str]:
-<<<<<<< HEAD
         """Variables for the next command; waits briefly for running programs."""
-=======
-        """The variables of hooks for the next command. Waits a moment for running programs."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if self._rounds is not None:
             await self._rounds.wait_for_variables()
         return {name: value for name, value in self.variables.items() if name not in ENCODED_COPIES}

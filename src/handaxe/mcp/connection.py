@@ -53,11 +53,7 @@ class McpConnection:
         self._over = asyncio.Event()
         self.ended = asyncio.Event()
         self.why = ""
-<<<<<<< HEAD
         """The problem, if any."""
-=======
-        """The error, if there is one."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         self._is_late = False
         self.wants_login = False
         self.is_locked_out = False

@@ -26,11 +26,7 @@ class HeaderHelperFailed(Exception):
 async def run_header_helper(
     command: str, server: str, url: str, context: McpClientContext
 ) -> dict[str, str]:
-<<<<<<< HEAD
     """The program's output: one JSON object of texts."""
-=======
-    """The output of the program: one JSON object whose values are texts."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     program = ChildProgram(
         argv=("/bin/sh", "-c", command),
         cwd=context.cwd,

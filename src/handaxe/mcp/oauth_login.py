@@ -214,11 +214,7 @@ class _OAuthLogin(httpx2.Auth):
         return http.build_request("POST", self._config.url, json=body, headers=accepted)
 
     def _build_challenge(self, response: httpx2.Response) -> httpx2.Response:
-<<<<<<< HEAD
         """The challenge for the provider: the server's refusal, and the configured scopes."""
-=======
-        """The facts for the OAuth provider: the server's refusal and the configured entry."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         said = response
         last = httpx2.Response(
             401,

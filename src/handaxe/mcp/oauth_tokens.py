@@ -69,11 +69,7 @@ class StoredTokenAuth(httpx2.Auth):
             self._refused(response)
 
     async def _get_newer(self, used: McpLogin) -> McpLogin | None:
-<<<<<<< HEAD
         """Another access token; None if none is available."""
-=======
-        """Return another access token than this one, or None if the server gives no other."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         async with self._renewing, self._logins.alone(self._key):
             login = self._logins.read(self._key)
             if login is None or not login.access_token:
@@ -178,11 +174,7 @@ def _is_expired(login: McpLogin) -> bool:
 
 
 def _clear_tokens(login: McpLogin) -> McpLogin:
-<<<<<<< HEAD
     """A login without its rejected tokens: only the registration."""
-=======
-    """Remove the refused tokens of a login, but keep the client registration."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     return msgspec.structs.replace(login, access_token="", refresh_token="", expires_at=None)
 
 

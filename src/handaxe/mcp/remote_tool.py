@@ -193,11 +193,7 @@ def _format_json(value: object) -> str:
 
 
 def infer_effects(annotations: dict[str, bool]) -> Effects:
-<<<<<<< HEAD
     """The effects that a server declares for a tool; without a declaration the widest."""
-=======
-    """The effects that a server declares for a tool. Without a declaration the worst counts."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if annotations.get("readOnlyHint"):
         return Effects.none()
     if annotations.get("destructiveHint") is False:
@@ -267,11 +263,7 @@ class RemoteToolCatalog:
     def replace_tools(
         self, server: ServerDefinition, listed: "list[Entry]", reached: str, call: Call
     ) -> list[RemoteTool]:
-<<<<<<< HEAD
         """Replace a server's tools by its current list; returns the new ones.
-=======
-        """Replace the tools of a server by those that it lists now, and return the new ones.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
         `reached` describes how the server is reached, `call` runs one of its tools by its own name.
         """

@@ -333,11 +333,7 @@ class McpClient:
             await self.session.send_notification(RootsListChangedNotification())
 
     def _explain_login(self, reason: str) -> str:
-<<<<<<< HEAD
         """What the user must do."""
-=======
-        """The action that the user has to take."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         config = self.definition.config
         if isinstance(config, RemoteConfig) and config.has_login:
             return f"it requires a login ({reason}): run `handaxe mcp login {quote(self.name)}`"

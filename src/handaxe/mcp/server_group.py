@@ -55,11 +55,7 @@ class DebouncedTasks:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def schedule(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
-<<<<<<< HEAD
         """Run work in the background; a request for waiting work is ignored."""
-=======
-        """Do something in the background. Equal work that has not begun is not added again."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if key in self._waiting:
             return
         self._waiting.add(key)
@@ -167,11 +163,7 @@ class ConnectedServers(McpServers):
         return max(fitting, key=len, default=None)
 
     async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
-<<<<<<< HEAD
         """The resources of servers."""
-=======
-        """The resources of the servers."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if server is not None:
             return tuple(await _list_resources(self._find(server)))
         await self.settled()
@@ -347,11 +339,7 @@ class ConnectedServers(McpServers):
             self._refreshing.schedule(f"tools {server.name}", lambda: self._refresh(server))
 
     async def _refresh(self, server: McpClient) -> None:
-<<<<<<< HEAD
         """Load the tools again; on failure the old ones stay."""
-=======
-        """List the tools again. If that fails, the old ones stay."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         try:
             listed = await server.ask(
                 lambda session, _: session.listed("tools"), timeout_s=self._limits.start_s

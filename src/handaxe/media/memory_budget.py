@@ -53,11 +53,7 @@ class MediaMemory:
 
 
 class _Waiter:
-<<<<<<< HEAD
     """One child that waits to start."""
-=======
-    """A child process that waits to start."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     def __init__(self, size_bytes: int, ceiling_bytes: int) -> None:
         self.size_bytes, self.ceiling_bytes = size_bytes, ceiling_bytes

@@ -40,11 +40,7 @@ def main() -> None:
 
 
 def _send_text(child_request: ChildRequest, document: object, number: int) -> bool:
-<<<<<<< HEAD
     """Send a page's text; whether it is empty, so that the page must be drawn."""
-=======
-    """Send a page's text. Return whether it is empty, so that the page has to be rendered."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     page = pdfium.FPDF_LoadPage(document, number - 1)
     text, is_cut = _extract_text(page, child_request.request["max_chars"]) if page else ("", False)
     child_request.send({"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})

@@ -38,11 +38,7 @@ _START = "import sys; sys.path[:0] = {paths!r}; from {module} import main; main(
 
 
 def build_child_argv(module: str, packages: Sequence[str]) -> list[str]:
-<<<<<<< HEAD
     """The command that runs `main` of a module with the given installed packages."""
-=======
-    """The command line of a child that runs `main` of a module and can import `packages`."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     start = _START.format(paths=_find_package_paths(packages), module=module)
     return [sys.executable, "-I", "-S", "-c", start]
 

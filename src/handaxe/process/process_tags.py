@@ -24,20 +24,12 @@ _token = secrets.token_hex(12)
 
 
 def get_host_token() -> str:
-<<<<<<< HEAD
     """The tag of this host's processes."""
-=======
-    """The tags that identify the processes of this host."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     return _token
 
 
 def tag_environment(env: Mapping[str, str]) -> dict[str, str]:
-<<<<<<< HEAD
     """The environment of a child that must end with this process."""
-=======
-    """The environment of a child that must end together with this process."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     return {**env, HOST_MARK: _token}
 
 

@@ -20,11 +20,7 @@ Process = tuple[int, int, bytes]
 
 
 class ProcessPoller:
-<<<<<<< HEAD
     """Waits for events of children, a socket, or the end of the host."""
-=======
-    """The events that a process waits for: ended children, a socket, the end of the host."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     def __init__(self, talk: socket.socket, host: int | None) -> None:
         self._wake, self._wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -47,11 +43,7 @@ class ProcessPoller:
         return (b"", []) if self._host_is_gone else receive(self._talk)
 
     def wait(self) -> bool:
-<<<<<<< HEAD
         """Wait for any event; whether a message came or the host ended."""
-=======
-        """Wait for a message or the end of a connection and return whether one arrived."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         is_said = False
         for fd, _ in self._all.poll():
             if fd == self._wake:

@@ -104,11 +104,7 @@ class Supervisor:
         self._sweep()
 
     def _reap(self) -> bool:
-<<<<<<< HEAD
         """Reap ended children; whether any is left."""
-=======
-        """Collect ended children and return whether any is left."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         is_clean = True
         while True:
             try:

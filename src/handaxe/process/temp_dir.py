@@ -55,11 +55,7 @@ class TempDirectory:
 
 
 def remove_stale_directories(above: str) -> int:
-<<<<<<< HEAD
     """Remove directories of killed processes of this user; returns the number."""
-=======
-    """Remove what killed processes of this user left there and return the number."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     removed = 0
     for kind in _KINDS:
         for place in Path(above).glob(f"handaxe-{kind}-*"):

@@ -81,11 +81,7 @@ class ShellWorker:
             self._network = NetworkNamespace()
 
     def serve(self) -> bool:
-<<<<<<< HEAD
         """Run the host's requests until the host ends; whether all processes are gone then."""
-=======
-        """Run the commands of the host until it is gone. Return whether no process is left then."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         self._say(("here", os.getpid()))
         while True:
             if not self._watch.wait():
@@ -162,11 +158,7 @@ class ShellWorker:
             trace.close()
 
     def _clean_up(self, *, linger: bool) -> tuple[int, int]:
-<<<<<<< HEAD
         """End all processes of the command; returns how many there were, and how many are stuck."""
-=======
-        """End every process of the command. Return how many there were and how many are stuck."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if not self._reap() or (linger and not self._wait_for_all(LINGER_S)):
             return 0, 0
         family = [process for process in list_descendants() if process[2] != b"Z"]
@@ -186,11 +178,7 @@ class ShellWorker:
         return survivors, 0
 
     def _wait_for_all(self, timeout_s: float) -> bool:
-<<<<<<< HEAD
         """Wait until no child is left, at most this long; whether one is left."""
-=======
-        """Wait until no child is left, up to a time limit. Return whether one is left."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         ends_at = time.monotonic() + timeout_s
         while self._reap():
             left_s = ends_at - time.monotonic()
@@ -208,11 +196,7 @@ class ShellWorker:
                     os.kill(pid, signal.SIGKILL)
 
     def _reap(self) -> bool:
-<<<<<<< HEAD
         """Reap ended children; whether any is left."""
-=======
-        """Collect ended children and return whether any is left."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """The connection to one worker process."""
-=======
-"""The connection to one worker process: sends commands to run and receives reports."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
 import marshal
 import os

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0, 317), "aarch64": (0xC00000B7, 1, 277)}
-<<<<<<< HEAD
 """The kernel's name, the column below, the number of `seccomp`."""
-=======
-"""For each architecture: its kernel number, its column in the table below, its `seccomp` number."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 _CWD, _OTHER_ABI = 0xFFFFFF9C, 0x40000000
 _NONE = -1
 
@@ -151,11 +147,7 @@ class WriteTrace:
             self._ended.release()
 
     def _write(self, entries: bytes) -> None:
-<<<<<<< HEAD
         """Write entries; on a full disk the trace ends as if nothing followed."""
-=======
-        """Write entries. Without space the trace ends, as if nothing followed."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if self._is_broken_off:
             return
         # Half an entry would merge with the next one into a wrong path.
@@ -199,11 +191,7 @@ class WriteTrace:
 
 
 def _install_filter(*, may_restrict: bool) -> int:
-<<<<<<< HEAD
     """Trace this thread and its children; the listener, or -1 on failure."""
-=======
-    """Report the system calls of this thread and its children. Return the listener, or -1."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     name = os.uname().machine
     if name not in _ARCHITECTURES or not _can_continue(os.uname().release):
         return -1

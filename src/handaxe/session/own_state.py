@@ -33,7 +33,7 @@ class OwnState:
         return {kind: self._objects.get(kind) or self._make(kind) for kind in states}
 
     def snapshot(self, states: Iterable[type[State]]) -> Snapshot:
-        """The current content of these objects."""
+        """What these hold now."""
         return {kind: msgspec.json.encode(state) for kind, state in self.open(states).items()}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -44,7 +44,7 @@ class OwnState:
                 setattr(state, name, getattr(before, name))
 
     def save(self, states: Iterable[type[State]], call_id: str) -> list[Any]:
-        """Announce the changed values and return them.
+        """Announce what changed; the values.
 
         Raises:
             TypeError, ValueError: it cannot be saved, or not be read again.

@@ -6,7 +6,7 @@ from handaxe.contract.events import Todo, TodosChanged
 
 
 class Todos:
-    """The todo list of the model."""
+    """What the model has set itself to do."""
 
     def __init__(self, announce: Callable[[TodosChanged], object] = lambda _: None) -> None:
         self.items: tuple[Todo, ...] = ()

@@ -63,7 +63,7 @@ class Workdir:
     def resolve(self, path: str) -> str:
         """The absolute form of a path: `~`, `.` and `..` resolved by name.
 
-        A path may be in the quoted form that results use for names with unusual characters.
+        Nothing is decoded but the quoted spelling in which odd names are shown.
         """
         path = _make_absolute(path, self.current, self.home)
         # A working directory that was named through a link is known by that name as well.

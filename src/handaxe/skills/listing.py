@@ -41,11 +41,7 @@ class SkillAnnouncer:
         return format_skill_list(listed, *self._limits())
 
     def __call__(self) -> tuple[str, ...]:
-<<<<<<< HEAD
         """New skills since more files were used; mostly empty."""
-=======
-        """The news about skills since more files were touched. Usually empty."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         seen = self._touched()
         if seen == self._seen:
             return ()

@@ -57,11 +57,7 @@ class SkillFile(msgspec.Struct, frozen=True):
     root: str = ""
     """The folder that it belongs to."""
     trusted_as: str = ""
-<<<<<<< HEAD
     """The folder whose trust applies to it."""
-=======
-    """The folder whose trust it needs."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     @property
     def leads_astray(self) -> bool:

@@ -33,11 +33,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class SkillVersions:
-<<<<<<< HEAD
     """The active versions of skill files in a session."""
-=======
-    """The versions that all readers of skills in a session use."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     def __init__(self) -> None:
         self._since_ns: int | None = None

@@ -24,7 +24,7 @@ class ConversationLock:
         """Whether agents may have spoken since the session was opened."""
 
     def take(self, owner: object) -> bool:
-        """Lock the conversation until `release`. Return whether others may have written to it.
+        """Have the conversation until `release`; whether others may have spoken meanwhile.
 
         Raises:
             SessionBusy: another agent has it.

@@ -18,18 +18,18 @@ _SERVER = "mcp__"
 
 
 class ToolCost(msgspec.Struct):
-    """The cost of one tool, or of all tools of one MCP server."""
+    """What one tool, or all tools of one MCP server, cost."""
 
     name: str
     calls: int = 0
     failed: int = 0
     input_tokens: int = 0
-    """The tokens of the inputs that the model wrote."""
+    """What the model wrote to call it."""
     result_tokens: int = 0
     """The size of the results for the model."""
     duration_ms: float = 0.0
     definition_tokens: int = 0
-    """The tokens that its definition adds to every request with it."""
+    """What its definition adds to every request it is offered in."""
     sessions: int = 0
     """In how many sessions it was called."""
     offered_in: int = 0
@@ -37,12 +37,12 @@ class ToolCost(msgspec.Struct):
 
     @property
     def tokens(self) -> int:
-        """The tokens that its calls added to conversations."""
+        """What its calls put into conversations."""
         return self.input_tokens + self.result_tokens
 
 
 class HookCost(msgspec.Struct):
-    """The cost of one hook at one event."""
+    """What one hook cost at one event."""
 
     name: str
     event: str
@@ -69,7 +69,7 @@ class Statistics(msgspec.Struct, frozen=True):
 def collect_statistics(
     home: Path, *, root: str | None = None, since: float = 0.0, session_id: str | None = None
 ) -> Statistics:
-    """The cost of tools in the sessions of a project, or of all, since a point in time."""
+    """What tools cost in the sessions of a project, or of all, used since a moment."""
     costs: dict[str, ToolCost] = {}
     hooks: dict[tuple[str, str], HookCost] = {}
     counted = 0

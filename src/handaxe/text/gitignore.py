@@ -53,9 +53,9 @@ class Segment(msgspec.Struct, frozen=True):
     literal: str | None
     """The one name it matches, if it has no wildcard."""
     suffix: str
-    """The common suffix of every matching name."""
+    """What every matching name ends in."""
     prefix: str = ""
-    """The common prefix of every matching name."""
+    """What every matching name begins with."""
 
 
 Segments = tuple[Segment | None, ...]

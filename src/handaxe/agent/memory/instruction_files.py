@@ -1,16 +1,8 @@
-<<<<<<< HEAD
 """Instruction files for an agent: CLAUDE.md, AGENTS.md and similar.
 
 Files from the user's directories down to the working directory are always part of the context, with
 their imports. Files further down, and rules for certain files, apply after such a file was read.
 Notes report omitted files; no file is loaded twice.
-=======
-"""Instruction files for an agent: CLAUDE.md, AGENTS.md and similar files.
-
-The agent always has the user's own file and those from the root down to the working directory,
-with their imports. Files further down, and rules for certain files, apply once the agent reads a
-file there. Omitted files are reported with the reason; nothing is loaded twice.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 """
 
 import re
@@ -66,20 +58,12 @@ class LoadedInstructions(msgspec.Struct, frozen=True):
 
 
 class _Rule(msgspec.Struct, frozen=True):
-<<<<<<< HEAD
     """A file that applies only to certain files."""
-=======
-    """A rule file that applies to certain files only."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     path: str
     scope: str
     base: str
-<<<<<<< HEAD
     """The base of its patterns."""
-=======
-    """The directory that its patterns are relative to."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     patterns: tuple[GlobPattern, ...]
     text: str
     globs: tuple[str, ...] = ()
@@ -123,11 +107,7 @@ class InstructionFiles:
         return other
 
     async def load_nested(self, paths: Sequence[str]) -> LoadedInstructions:
-<<<<<<< HEAD
         """Files that apply because these files were read, and did not apply before."""
-=======
-        """The instructions that apply only since these files were read."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         self._texts, self._notes = [], []
         for path in paths:
             if not is_inside(path, self._places.project):
@@ -159,11 +139,7 @@ class InstructionFiles:
         return LoadedInstructions(tuple(self._texts), tuple(self._notes))
 
     async def load(self) -> LoadedInstructions:
-<<<<<<< HEAD
         """All permanent files for this directory, the most general first."""
-=======
-        """All files that apply to this directory, the most general first."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         for directory in self._places.managed:
             await self._take(f"{directory}/CLAUDE.md", "managed")
         for directory in self._places.users:

@@ -42,11 +42,7 @@ class NestedMemory:
             self._take((await files.again(self._heard_before)).texts)
 
     async def news(self) -> list[str]:
-<<<<<<< HEAD
         """New instructions since more files were read; mostly empty."""
-=======
-        """The new instructions since more files were read. Usually empty."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         files = self._files
         if files is None:
             return []

@@ -80,11 +80,7 @@ def get_agent_memory(kind: AgentDefinition, project: str) -> MemoryDirectory | N
 
 
 def get_project_memory(settings: Settings, project: str) -> MemoryDirectory | None:
-<<<<<<< HEAD
     """The memory of a project, in the user's own directory.
-=======
-    """The memory of sessions in a project, in the user's own directory.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     Unless it is turned on, memory of another ecosystem agent is only read.
     """

@@ -24,11 +24,7 @@ from handaxe.git.discovery import find_top
 
 
 class AgentDefinitions:
-<<<<<<< HEAD
     """The agent types, read once; a problem with a file is reported and affects no other."""
-=======
-    """Reads the files once. A mistake in a file is reported and affects no other file."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     def __init__(
         self,

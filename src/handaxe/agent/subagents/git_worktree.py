@@ -70,11 +70,7 @@ class _Git:
         self.runs_programs = runs_programs
 
     async def run(self, *arguments: str) -> str:
-<<<<<<< HEAD
         """The output of git; raises `NoWorktree`."""
-=======
-        """Run git and return its output. Raises `NoWorktree`."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         WORKERS.keep_watch()
         try:
             command = make_command(
@@ -133,11 +129,7 @@ async def open_worktree(
 async def close_worktree(
     path: str, branch: str, base: str, *, approve: Approve = refuse_programs
 ) -> bool:
-<<<<<<< HEAD
     """Unlock a worktree, and remove it if it is unchanged; returns whether it still exists.
-=======
-    """Unlock a checkout, remove it if nothing in it was changed, and return whether it remains.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     In doubt it stays.
     """

@@ -111,11 +111,7 @@ NEVER_GIVEN = frozenset({
     "StructuredOutput", "TaskOutput", "Undo", "WaitForMcpServers", "Workflow",
 })  # fmt: skip
 MEMORY_TOOLS = ("Read", "Write", "Edit")
-<<<<<<< HEAD
 """The tools that an agent needs for its memory."""
-=======
-"""The directory and rules that an agent needs for its own memory."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 _RENAMED = {
     "ApplyPatch": "Edit", "EditLines": "Edit", "LS": "Glob", "MultiEdit": "Edit", "Task": "Agent",
     "apply_patch": "Edit",

@@ -80,11 +80,7 @@ class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubagentRegistry(msgspec.Struct, kw_only=True):
-<<<<<<< HEAD
     """The shared state of all agents of a session, at any depth."""
-=======
-    """The state that all agents of a session share, at every depth."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     files: AgentFiles
     kinds: Callable[[], tuple[AgentDefinition, ...]]

@@ -52,7 +52,7 @@ class RefusedAddress(ToolFault):
 
 
 class NoConnection(ToolFault):
-    """The host name resolves, but no connection is possible."""
+    """The host has an address and cannot be reached."""
 
     code = "web.egress"
 

@@ -9,7 +9,7 @@ from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """The output and the changes of a command that ran without lasting effect."""
+    """What a command said and changed where nothing of it lasts."""
 
     output: CommandOutput
     end: CommandEnd

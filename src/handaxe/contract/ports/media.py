@@ -13,7 +13,7 @@ PageRange = tuple[int, int | None]
 
 
 class ImageLimits(msgspec.Struct, frozen=True):
-    """The limits of an image."""
+    """What a picture may be at most."""
 
     max_side: int
     max_bytes: int

@@ -7,7 +7,7 @@ import msgspec
 
 
 class ChildProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """The program to start, with its options."""
+    """What is started, and with what around it."""
 
     argv: tuple[str, ...]
     cwd: str

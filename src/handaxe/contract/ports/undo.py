@@ -32,7 +32,7 @@ class UndoRequest(msgspec.Struct, frozen=True):
 
 
 class PathChange(msgspec.Struct, frozen=True, rename="camel"):
-    """The change of one path by a call."""
+    """What a call did to one path."""
 
     file_path: str
     change: ChangeKind
@@ -77,7 +77,7 @@ class RestoredPath(msgspec.Struct, frozen=True):
 
 
 class UndoResult(msgspec.Struct, frozen=True):
-    """The result of an undo."""
+    """What an undo did."""
 
     calls: tuple[ChangedCall, ...]
     """Newest first."""
@@ -104,7 +104,7 @@ class ChangeHistory(ABC):
 
     @abstractmethod
     def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
-        """Predict the changes of an undo for the first `most` paths, without doing anything."""
+        """What putting this back would do to the first `most` paths; nothing is done."""
 
     @abstractmethod
     async def put_back(self, call_id: str, wanted: UndoRequest) -> UndoResult:

@@ -74,11 +74,7 @@ _OPERAND_WRITERS = split_names("every put in_place rest pack")
 def analyze(
     command: str, cwd: str = "/project", home: str = "/home/user", roots: tuple[str, ...] = ()
 ) -> CommandFacts:
-<<<<<<< HEAD
     """What `command` does when it runs in `cwd`; the disk is not read.
-=======
-    """The effects of `command` when it runs in `cwd`. This reads nothing from the disk.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     The top of the repository around `cwd` may be any directory up to one of `roots`.
     """
@@ -124,11 +120,7 @@ def _is_read_only(part: CommandPart) -> bool:
 
 
 def _compare_readers(command: str, script: ParsedScript) -> str:
-<<<<<<< HEAD
     """How tree-sitter's reading differs; empty if both count the same commands."""
-=======
-    """The differences that tree-sitter finds. Empty if both count the same commands."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if is_plain(command):
         return ""
     count = count_by_tree_sitter(command)
@@ -385,11 +377,7 @@ _NOW = split_names("diff diff-files")
 
 
 def find_history(fields: tuple[Field, ...]) -> GitHistoryRead | None:
-<<<<<<< HEAD
     """The repository content that a git command prints, if any."""
-=======
-    """The content of the repository that a git command prints, if any."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     rest = skip_git_globals(list(fields[1:]))
     if not rest:
         return None
@@ -428,11 +416,7 @@ def read_effects(
     *,
     bounded: bool = False,
 ) -> Effects:
-<<<<<<< HEAD
     """What a command reads and writes; `bounded`: with an upper bound of its writes, for undo."""
-=======
-    """The reads and writes of a command. `bounded` includes an upper bound of its writes."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     facts = analyze(command, cwd, home, roots)
     if facts.only_reads:
         return _MOVES if facts.changes_directory else Effects.none()

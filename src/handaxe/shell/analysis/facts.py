@@ -28,11 +28,7 @@ class RecursiveRead(Struct, frozen=True):
 
 
 class RedirectUse(Struct, frozen=True):
-<<<<<<< HEAD
     """The effect of a redirection: nothing (free), a file use, or unknown."""
-=======
-    """The effect of a redirection: none, a file use, or unknown from the text."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     text: str
     uses: tuple[PathUse, ...] = ()
@@ -69,11 +65,7 @@ class Removal(Struct, frozen=True):
 
 
 class FileUses(Struct, frozen=True):
-<<<<<<< HEAD
     """The files of one command, as far as its words show."""
-=======
-    """The files of one command that its words name."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     uses: tuple[PathUse, ...] = ()
     sweeps: tuple[RecursiveRead, ...] = ()
@@ -124,11 +116,7 @@ class PossibleCommand(Struct, frozen=True):
     consists_of: frozenset[str] = frozenset()
     """Programs that it runs, because it is a script of them."""
     opened: tuple[PathUse, ...] = ()
-<<<<<<< HEAD
     """Files that a wrapper opens, or that its input may name."""
-=======
-    """Files that a wrapper itself opens, or that its standard input may name."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     files: FileUses = FileUses()
     writes: Writes = Writes()
 
@@ -196,29 +184,17 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     evaluates: str = ""
     """The text that bash would evaluate again; empty if none."""
     rebinds: str = ""
-<<<<<<< HEAD
     """Why the meaning of words is open: it changes later ones, or is unknown code."""
-=======
-    """The reason why later words are uncertain: it changes them, or is unknown code."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     inner_redirects: tuple[PathUse, ...] = ()
     """Files that redirections in inner shell texts open."""
     refusal: str = ""
     """Why it is not provably read-only; empty if it is."""
     reads: tuple[PathUse, ...] = ()
-<<<<<<< HEAD
     """The files it reads, as proved."""
-=======
-    """The files that the proof relies on."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     listed: ListedOperands | None = None
     """The listing whose names `xargs` passes to a read-only program."""
     history: GitHistoryRead | None = None
-<<<<<<< HEAD
     """The repository content that it prints."""
-=======
-    """The part of a repository's history or index that it prints."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     edit_refusal: str = "it is not a file command"
     """Why it is not a plain file command that only edits; empty if it is."""
     runs_git: bool = False
@@ -227,11 +203,7 @@ class CommandPart(Struct, frozen=True, kw_only=True):
 
 
 class CommandFacts(Struct, frozen=True, kw_only=True):
-<<<<<<< HEAD
     """What one command text does, independent of rules."""
-=======
-    """The effects of one command text, independent of the rules."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     text: str
     cwd: str
@@ -245,11 +217,7 @@ class CommandFacts(Struct, frozen=True, kw_only=True):
     commands: int = 0
     """The number of commands that the parser sees."""
     disagreement: str = ""
-<<<<<<< HEAD
     """How a second parser reads the text differently."""
-=======
-    """The differences that a second parser finds in the same text."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     programs: frozenset[str] = frozenset()
     """The first words of all commands, without directories, if literal."""
     changes_directory: bool = False
@@ -259,11 +227,7 @@ class CommandFacts(Struct, frozen=True, kw_only=True):
     extent: Extent | None = None
     """Everything it can write, or None if uncertain."""
     meaning_of_one: str | None = None
-<<<<<<< HEAD
     """The meaning of exit code 1 if it is an answer and not a failure."""
-=======
-    """The meaning of exit code 1, if it is an answer and not a failure."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     meaning_after_cd: str | None = None
     """The same after a `cd` in it failed."""
     printed_file: str | None = None

@@ -23,11 +23,7 @@ _VERSION_WORDS = {
 
 
 class ProgramTable(Struct, frozen=True):
-<<<<<<< HEAD
     """The arguments of one program: options by name with their value types, operand types."""
-=======
-    """The options of one program with their value types, and its operand types."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     flags: frozenset[str] = frozenset()
     valued: dict[str, str] = {}
@@ -216,11 +212,7 @@ def strip_digits(name: str) -> str:
 
 
 def find_program(table: Mapping[str, _Value], name: str) -> _Value | None:
-<<<<<<< HEAD
     """The table entry for a program or for the program of which it is a version."""
-=======
-    """The entry of a table for a program or for the program that it is a version of."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     for known in (name, strip_version(name), strip_digits(name)):
         if known in table:
             return table[known]

@@ -86,11 +86,7 @@ def walk(script: ParsedScript, cwd: str, home: str) -> list[Part]:
 
 
 def merge(first: ShellState | None, second: ShellState | None) -> ShellState | None:
-<<<<<<< HEAD
     """The state after either of two ways."""
-=======
-    """Merge the states of two branches into the state that holds after either of them."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if first is None or second is None or first is second:
         return first or second
     cwds = first.cwds | second.cwds if first.cwds and second.cwds else frozenset[str]()

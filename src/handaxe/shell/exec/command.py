@@ -43,11 +43,7 @@ T = TypeVar("T")
 
 
 class LocalCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
-<<<<<<< HEAD
     """The options of one command."""
-=======
-    """The options of one command besides its text."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     job_id: str
     mark: str
@@ -92,11 +88,7 @@ class LocalCommand(RunningCommand):
 
     @property
     def job_id(self) -> str:
-<<<<<<< HEAD
         """Its id among background jobs."""
-=======
-        """The name of the command in the list of background work."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return self._terms.job_id
 
     def attach(self, line: WorkerConnection, pipe: int, errors: int = -1) -> None:
@@ -144,11 +136,7 @@ class LocalCommand(RunningCommand):
         )
 
     def output(self, limit_chars: int) -> CommandOutput:
-<<<<<<< HEAD
         """Its output so far, at most this much."""
-=======
-        """The output so far, up to this size."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return self._capture.output(limit_chars)
 
     def tail(self, limit_chars: int) -> str:

@@ -112,11 +112,7 @@ class LocalShell(Shell):
         return await self._start(command, self._environment, start_file)
 
     async def seek(self, program: str, cwd: str) -> str:  # noqa: ARG002 - the same everywhere
-<<<<<<< HEAD
         """Search again for a program that a command did not find; a sentence about it, or empty."""
-=======
-        """Search again for a missing program and return a sentence about it, or an empty text."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return "" if self._login_shell is None else await self._login_shell.seek(program)
 
     async def get_environment(self, cwd: str) -> Mapping[str, str]:  # noqa: ARG002 - as above
@@ -207,11 +203,7 @@ class LocalShell(Shell):
         await self._run_own(text, "/", {**self._environment, **env}, timeout_s)
 
     async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> bytes | None:
-<<<<<<< HEAD
         """The output of a user's program; None if it fails or takes too long."""
-=======
-        """The output of a user's program, or None if it cannot run or takes too long."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         try:
             running = await self._run_own(text, cwd, env, ANSWER_S)
         except ToolFault:
@@ -221,11 +213,7 @@ class LocalShell(Shell):
     async def _run_own(
         self, text: str, cwd: str, env: Mapping[str, str], timeout_s: float
     ) -> LocalCommand | None:
-<<<<<<< HEAD
         """Run an internal command; None if it did not finish in time."""
-=======
-        """Run a program for handaxe itself. Return None if it did not finish in time."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         running = await self._start(ShellCommand(call_id="", command=text, cwd=cwd), env)
         try:
             is_done = await running.wait(timeout_s)
@@ -348,11 +336,7 @@ def _confine(
     command: ShellCommand,
     reserved: set[int],
 ) -> ConfinedCommand:
-<<<<<<< HEAD
     """What is run in place of a command, in the sandbox if there is one."""
-=======
-    """The command line that is really run, inside the sandbox if there is one."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if confiner is None:
         return ConfinedCommand(argv=argv, env=env, is_confined=False)
     confined = confiner.confine(

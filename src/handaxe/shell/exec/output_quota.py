@@ -35,11 +35,7 @@ class OutputQuota:
         self._open.discard(Path(path))
 
     def take(self, wanted: int) -> int:
-<<<<<<< HEAD
         """How many of these bytes may be written; they count as written."""
-=======
-        """Reserve up to this many bytes for writing and return how many are allowed."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if self._used_bytes is None:
             self._used_bytes = sum(left.size_bytes for left in list_outputs(self._directory))
         if self._used_bytes + wanted > self._max_bytes:

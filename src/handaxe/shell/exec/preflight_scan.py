@@ -181,11 +181,7 @@ def find_tracked_env_file(
 
 
 def _ask_git(directory: str, *arguments: str) -> str | None:
-<<<<<<< HEAD
     """The output of git; empty outside a repository, None if git may not run."""
-=======
-    """The output of git. Empty outside a repository, None if git must not run."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     from handaxe.git.command import GitFailed, find_obstacles, make_command, run_git
     from handaxe.git.discovery import UnclearRepository, find_repository
 

@@ -32,11 +32,7 @@ class LeftoverOutput(msgspec.Struct, frozen=True):
 
 
 def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float) -> int:
-<<<<<<< HEAD
     """Delete old files below every session until the limits hold; returns the number deleted."""
-=======
-    """Delete old output below every session until the rest fits, and return the number."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     gone = 0
     for left in find_expired_outputs(sessions, tasks, max_bytes=max_bytes, max_age_s=max_age_s):
         with suppress(OSError):
@@ -48,11 +44,7 @@ def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: floa
 def find_expired_outputs(
     sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float
 ) -> list[LeftoverOutput]:
-<<<<<<< HEAD
     """Files that are too old, then the oldest above the size limit; never those in use."""
-=======
-    """Files that are too old, and then the oldest files above the limit, but none in use."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     now = time.time()
     found: list[LeftoverOutput] = []
     with suppress(OSError):

@@ -29,11 +29,7 @@ class SandboxBackend(msgspec.Struct, frozen=True, kw_only=True):
     bubblewrap_problem: str | None = None
     landlock_problem: str | None = None
     landlock_weakness: str | None = None
-<<<<<<< HEAD
     """What this kernel's Landlock does not protect, so that it must be requested."""
-=======
-    """A restriction that this Landlock cannot enforce, so that commands need a question."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     @property
     def problem(self) -> str:
@@ -64,11 +60,7 @@ def find_backend(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Sand
 
 
 def find_landlock_weakness(version: int) -> str | None:
-<<<<<<< HEAD
     """What a Landlock version leaves open so that files cannot be restored; None: nothing."""
-=======
-    """Gaps of a Landlock version after which files cannot be restored. None means no gap."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if version >= _KEEPS_SIGNALS:
         return None
     return (

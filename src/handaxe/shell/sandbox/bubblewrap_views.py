@@ -14,11 +14,7 @@ _OWN_VIEWS = ("/proc", "/dev")
 
 
 class ExistingPaths(NamedTuple):
-<<<<<<< HEAD
     """The existing paths of a policy, checked for every command."""
-=======
-    """The existing places of a policy, checked for every command."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     writable: tuple[str, ...]
     readable: tuple[str, ...]

@@ -124,11 +124,7 @@ class CommandCleanup:
         return options
 
     def __call__(self) -> tuple[str, ...]:
-<<<<<<< HEAD
         """Clean up; returns one note per event, the same ones on every call."""
-=======
-        """Release everything. Return a sentence for each event, the same ones at every call."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if self._told is None:
             for descriptor in self.descriptors:
                 os.close(descriptor)

@@ -47,11 +47,7 @@ _OWN_PLACES = (sys.prefix, sys.base_prefix)
 
 
 class SandboxRequirements(msgspec.Struct, frozen=True, kw_only=True):
-<<<<<<< HEAD
     """Settings for the sandbox besides the policy."""
-=======
-    """The options of the settings besides the policy."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     enabled: bool = False
     must_hold: bool = True
@@ -100,11 +96,7 @@ class LocalConfiner(Confiner):
 
     @property
     def level(self) -> ConfinementLevel:
-<<<<<<< HEAD
         """The restrictions of sandboxed programs."""
-=======
-        """The restrictions of confined programs."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         wanted = self._wanted()
         if not wanted.enabled:
             return ConfinementLevel(means="none", network="open", files="open")
@@ -132,11 +124,7 @@ class LocalConfiner(Confiner):
         return not wanted.is_excluded(command)
 
     def get_readable_files(self) -> ReadableFiles | None:
-<<<<<<< HEAD
         """The files that sandboxed programs can read; None if reading is not limited."""
-=======
-        """The paths that confined programs can read, or None if reading is not limited."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return find_readable_files(self._policy())
 
     def explain_closed_host(self, host: str) -> str | None:
@@ -197,20 +185,12 @@ class LocalConfiner(Confiner):
         return confined
 
     def hidden(self) -> tuple[str, ...]:
-<<<<<<< HEAD
         """The paths that sandboxed programs may not read."""
-=======
-        """The paths that confined programs may not read."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         policy = self._policy()
         return (*policy.deny_read, *self._finder.hidden(policy, self._ruled()))
 
     def build_closed_view(self) -> list[str] | None:
-<<<<<<< HEAD
         """The view of programs that can read only listed paths, as bubblewrap options."""
-=======
-        """The bubblewrap options for programs that can read only listed places."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         policy = self._policy()
         return bubblewrap.build_read_only_view(policy) if is_closed(policy) else None
 
@@ -295,11 +275,7 @@ class LocalConfiner(Confiner):
     def _watch(
         self, policy: SandboxPolicy, found: Protection | None
     ) -> tuple[Protection, ProtectedPathGuard | None]:
-<<<<<<< HEAD
         """Save the protected paths that no mount protects; mount those that cannot be saved."""
-=======
-        """Save the files that a mount cannot protect, and mount over those that cannot be saved."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if found is None or not policy.confines_files:
             return Protection(), None
         while True:
@@ -391,11 +367,7 @@ def _suppress_refusals(
 
 
 def _move_loader_variables(argv: list[str], env: dict[str, str]) -> list[str]:
-<<<<<<< HEAD
     """Move variables that load libraries out of `env`, so that they apply only inside."""
-=======
-    """Remove variables for loaded libraries from `env`: only the command gets them."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     moved = [name for name in env if name.startswith(("LD_", "GLIBC_"))]
     if not moved:
         return argv

@@ -27,11 +27,7 @@ def normalize_host(host: str) -> str | None:
 
 
 def find_pattern_problem(pattern: str) -> str | None:
-<<<<<<< HEAD
     """The problem of a pattern."""
-=======
-    """The problem of a pattern in a list."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     body = pattern.removeprefix("*.")
     if pattern == "*" or (body and "*" not in body and normalize_host(body) is not None):
         return None

@@ -27,11 +27,7 @@ MOST_NEIGHBOURS = 20_000
 
 
 def build_plan(policy: SandboxPolicy) -> bytes:
-<<<<<<< HEAD
     """The grants, for the launcher."""
-=======
-    """Encode the granted access for the launcher."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     items = ["n"] if policy.network == "open" else []
     if not policy.confines_files:
         items.append("-")
@@ -101,11 +97,7 @@ def _list_parents(path: str) -> Iterator[str]:
 
 
 def list_shortcomings(policy: SandboxPolicy) -> tuple[str, ...]:
-<<<<<<< HEAD
     """Parts of a policy that Landlock cannot enforce."""
-=======
-    """The parts of a policy that Landlock cannot enforce."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     notes: list[str] = []
     if policy.network == "listed":
         notes.append("Landlock cannot distinguish hosts, so commands have no network.")

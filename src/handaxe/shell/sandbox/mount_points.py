@@ -31,11 +31,7 @@ _stores: dict[str, "_Store"] = {}
 
 
 def acquire_mount_points(paths: Sequence[str], ledger: str | None = None) -> list[str]:
-<<<<<<< HEAD
     """Create missing mount points; returns the usable paths, which must be released."""
-=======
-    """Create missing mount points and return the paths to mount on, each to be released."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     made: list[str] = []
     with _lock:
         store = _get_store(ledger) if paths and ledger is not None else None

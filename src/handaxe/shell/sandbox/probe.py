@@ -70,11 +70,7 @@ _WEAK_UNDER_LANDLOCK = {
 
 
 def probe(means: SandboxBackend | None = None) -> tuple[Dimension, ...]:
-<<<<<<< HEAD
     """What is protected here; takes milliseconds, once per process."""
-=======
-    """Probe the sandbox. It takes a few milliseconds and runs once per process."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     return _probe_backend(means or find_backend())
 
 

@@ -44,11 +44,7 @@ class CannotSave(Exception):
 
 
 class ProtectedPathGuard:
-<<<<<<< HEAD
     """The state of protected paths before a command."""
-=======
-    """The content of protected places before a command."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     def __init__(
         self,
@@ -96,11 +92,7 @@ class ProtectedPathGuard:
             _active.add(self)
 
     def restore(self) -> tuple[str, ...]:
-<<<<<<< HEAD
         """Restore what changed; one note per path."""
-=======
-        """Undo the changes and return a sentence for each place."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         with _lock:
             _active.discard(self)
             others = tuple(_active)
@@ -144,11 +136,7 @@ class ProtectedPathGuard:
 
 
 def recover(ledger: str) -> tuple[str, ...]:
-<<<<<<< HEAD
     """Restore what commands of killed processes changed; one note per path."""
-=======
-    """Undo changes by commands of killed processes. Return a sentence for each place."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     told: list[str] = []
     for record, store in read_stale_records(ledger):
         policy = SandboxPolicy(

@@ -50,11 +50,7 @@ class ProxyConnection:
 
     @property
     def descriptor(self) -> int:
-<<<<<<< HEAD
         """The descriptor that the command's first program inherits."""
-=======
-        """The file descriptors that the command's first program inherits."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         return self._inner.fileno()
 
     def close(self) -> None:

@@ -21,11 +21,7 @@ class Target(msgspec.Struct, frozen=True):
     host: str
     port: int
     forward: bytes = b""
-<<<<<<< HEAD
     """The first data to send to the host."""
-=======
-    """The bytes to send to the host first."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
 
 class BadProxyRequest(Exception):

@@ -240,11 +240,7 @@ class Credentials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_credentials() -> Credentials:
-<<<<<<< HEAD
     """The contents of `credentials.toml`."""
-=======
-    """The entries of `credentials.toml`."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     import tomllib
 
     text = Path(__file__).with_name("credentials.toml").read_text("utf-8")

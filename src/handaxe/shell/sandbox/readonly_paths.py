@@ -86,11 +86,7 @@ class _Listing(msgspec.Struct):
 
 
 class RootPathRules(msgspec.Struct, frozen=True, kw_only=True):
-<<<<<<< HEAD
     """What rules say about single files and directories in a root."""
-=======
-    """The rules about single files and directories in a root."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     hides: Callable[[str], bool] | None = None
     """Whether a path may not be read."""
@@ -111,11 +107,7 @@ class ProtectionFinder:
         self._key: object = None
 
     def hidden(self, policy: SandboxPolicy, ruled: RootPathRules = NO_RULES) -> tuple[str, ...]:
-<<<<<<< HEAD
         """Existing paths in a root that may not be read."""
-=======
-        """The existing paths in a root that may not be read."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if ruled.hides is None or not policy.confines_files:
             return ()
         self._note(policy, ruled)
@@ -335,11 +327,7 @@ class _Sorting:
             (self.watched if leads_nowhere else self.fixed)[target] = None
 
     def add_git(self, git: str, *, is_far: bool = False) -> None:
-<<<<<<< HEAD
         """Add what makes git run programs, in a repository and in those inside it."""
-=======
-        """The files that make git run programs, in a repository and in those inside it."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         for place in find_inner_repositories(git):
             for name in (*GIT_DIRECTORY_INSIDE, *GIT_ABSENT_INSIDE):
                 path = f"{place}/{name}"

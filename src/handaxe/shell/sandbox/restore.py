@@ -109,11 +109,7 @@ class _Restoring:
             )
 
     def return_place(self, path: str, before: SavedState) -> Iterator[str]:
-<<<<<<< HEAD
         """Restore a protected path if it changed."""
-=======
-        """Restore a protected place if it differs from its saved state."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if before.kind == "absent" and is_free(path):
             return
         try:

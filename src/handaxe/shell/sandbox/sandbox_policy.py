@@ -46,11 +46,7 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     protected_names: frozenset[str] = frozenset()
     """Names that are read-only anywhere in a root; in lower case."""
     protected_endings: tuple[str, ...] = ()
-<<<<<<< HEAD
     """Suffixes of such names."""
-=======
-    """Endings of such names."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     protected_pairs: frozenset[tuple[str, str]] = frozenset()
     """Such names that count only in a directory with the given name."""
     masked_names: tuple[str, ...] = ()
@@ -109,11 +105,7 @@ def is_closed(policy: SandboxPolicy) -> bool:
 
 @lru_cache(maxsize=16)
 def find_readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
-<<<<<<< HEAD
     """The files that commands can read, under all names; None if reading is not limited."""
-=======
-    """The paths that commands can read, by every name, or None if reading is not limited."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if not policy.confines_files:
         return None
     shown = (*list_visible_paths(policy), *policy.roots, policy.temp_directory)
@@ -184,11 +176,7 @@ _hidden_now: dict[SandboxPolicy, _Hidden] = {}
 
 
 def find_hidden(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[str, ...]]:
-<<<<<<< HEAD
     """The existing files and directories to hide."""
-=======
-    """The files and directories to hide that exist now."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     known = _hidden_now.get(policy)
     if known is None or any(_read_stamp(path) != stamp for path, stamp in known.rests_on.items()):
         known = _look_for_hidden(policy)

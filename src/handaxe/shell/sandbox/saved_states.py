@@ -60,11 +60,7 @@ class ContentCopies:
         self._made = 0
 
     def add(self, source: int) -> str:
-<<<<<<< HEAD
         """Copy an open file; returns the name of the copy."""
-=======
-        """Copy an open file and return the name of the copy."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         os.makedirs(self.directory, 0o700, exist_ok=True)  # noqa: PTH103 - the string is at hand
         self._made += 1
         name = f"{os.getpid()}-{self._made}"
@@ -292,11 +288,7 @@ def _give(descriptor: int, state: SavedState) -> None:
 
 
 def compute_stamp(found: os.stat_result, *, is_settled: bool = False) -> tuple[int, ...]:
-<<<<<<< HEAD
     """What changes with every change of a file; empty if the file is too recent."""
-=======
-    """A stamp that every change of a file changes. Empty if the file is too new to tell."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if not is_settled and abs(time.time_ns() - found.st_ctime_ns) < _SETTLED_NS:
         return ()
     return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size, found.st_mode)

@@ -27,11 +27,7 @@ _stores: dict[str, tuple["SavedStateStore", int]] = {}
 
 
 class RestoreRecord(msgspec.Struct, frozen=True):
-<<<<<<< HEAD
     """What must be restored after a command, as plain data."""
-=======
-    """The state to restore after a command, as plain data."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     roots: tuple[str, ...]
     aside: str
@@ -60,11 +56,7 @@ class SavedStateStore:
         """The number of running commands."""
 
     def begin(self, record: RestoreRecord) -> str:
-<<<<<<< HEAD
         """Record what must be restored after a command; returns the record's name for `end`."""
-=======
-        """Record the required state after a command and return the record's name, for `end`."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         with _lock:
             same = [name for name in self._idle if self._records[name] == record]
             name = next(iter((*same, *self._idle)), f"record-{len(self._records)}")
@@ -119,11 +111,7 @@ def close_store(ledger: str) -> None:
 
 
 def read_stale_records(ledger: str) -> Iterator[tuple[RestoreRecord, SavedStateStore]]:
-<<<<<<< HEAD
     """The records of commands of killed processes; each is removed afterwards."""
-=======
-    """The states to restore after commands of killed processes. Each is removed afterwards."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     for entry in sorted(Path(ledger).glob(f"{PREFIX}*")):
         with _try_lock(str(entry)) as is_ours:
             if not is_ours:

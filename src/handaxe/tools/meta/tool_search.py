@@ -44,7 +44,7 @@ class FoundToolData(TypedDict):
 
 
 class ToolSearchData(TypedDict):
-    """The tools that ToolSearch found."""
+    """What ToolSearch found."""
 
     matches: Annotated[list[str], "The names, best first."]
     query: str

@@ -48,7 +48,7 @@ class ResultsData(TypedDict):
 
 
 class WebSearchData(TypedDict):
-    """The search results."""
+    """What was found."""
 
     query: str
     results: list[ResultsData | str]

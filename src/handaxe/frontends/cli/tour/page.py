@@ -140,7 +140,7 @@ class TourChapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TourStory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a tour file."""
+    """The whole story."""
 
     mode: str
     allow: tuple[str, ...]

@@ -207,11 +207,7 @@ class PartDecider(Struct):
         return PartDecision(part.text, bound.verdict, bound.reason, bound.rule, bound.source, by)
 
     def _check_redirects(self, part: CommandPart) -> PartDecision | None:
-<<<<<<< HEAD
         """The decision for redirections alone; None if all are free."""
-=======
-        """The decision that redirections alone require, or None if all are free."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         worst: PartDecision | None = None
         for use in part.redirects:
             decision = self._redirect(use, part)

@@ -13,11 +13,7 @@ Cause = Literal["", "program", "redirection", "critical", "unreadable"]
 
 
 class PathVerdict(Struct, frozen=True):
-<<<<<<< HEAD
     """The path rules' decision on one path; `rule` is set if a user's rule decided."""
-=======
-    """The verdict of the path rules about one path. `rule` is set if a user's rule decided."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     verdict: Verdict
     reason: str = ""
@@ -70,4 +66,4 @@ class PartDecision(Struct, frozen=True):
     cause: Cause = ""
     """The cause of an ask; only "program" can be settled by an allow rule."""
     beside: str = ""
-    """The parts that would still ask if a rule allowed the program."""
+    """What would still ask if a rule allowed the program."""

@@ -39,11 +39,7 @@ _CANNOT_SAY_ONE = frozenset({"echo", "true", ":", "printf", "pwd"})
 
 
 def explain_exit_one(body: Sequence, *, cd_failed: bool) -> str | None:
-<<<<<<< HEAD
     """The meaning of exit code 1 if the command uses it as an answer; else None.
-=======
-    """The meaning of exit code 1 if the command uses it as an answer, else None.
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     In a chain, every command that may have ended it must use it so.
     """
@@ -53,11 +49,7 @@ def explain_exit_one(body: Sequence, *, cd_failed: bool) -> str | None:
 
 
 def _collect_meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 - private
-<<<<<<< HEAD
     """The possible meanings of a 1, one per command it may come from; empty text for never."""
-=======
-    """The possible meanings of exit code 1, one for each command. Empty means none."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     match node:
         case Sequence():
             is_known = node.items and not node.background[-1]

@@ -229,11 +229,7 @@ def _list_states(fields: list[Field], state: ShellState) -> list[ShellState]:
 
 
 def _find_opaque_uses(fields: list[Field], program: str) -> list[PathUse]:
-<<<<<<< HEAD
     """Files named in a list at run time, and `REV:$path` of git."""
-=======
-    """Files that are unknown until the command runs: in a file list, or `REV:$path` of git."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if program == "git":
         shown = [field for field in fields if field.kind == "unknown" and ":" in field.value]
         return [PathUse(None, "read", field.text) for field in shown]

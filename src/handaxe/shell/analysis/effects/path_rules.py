@@ -104,11 +104,7 @@ class PathRuleChecker(Struct):
             yield from ((False, bound) for bound in self._history(part.history, part.cwds))
 
     def _history(self, history: GitHistoryRead, cwds: frozenset[str]) -> Iterator[PathRuleMatch]:
-<<<<<<< HEAD
         """Git may print any tracked file, or those below its pathspecs."""
-=======
-        """Output of git may contain any tracked file, or those below its pathspecs."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         paths = [resolve(path, cwd) for path in history.paths for cwd in sorted(cwds)]
         places = [PathUse(path, "read", history.text) for path in paths]
         sweeps = [RecursiveRead(use) for use in places or [PathUse(None, "read", history.text)]]
@@ -153,11 +149,7 @@ class PathRuleChecker(Struct):
                 yield _make_ask(fence, f"{text} moves a directory")
 
     def _check_use(self, use: PathUse, *, may_write: bool = False) -> PathRuleMatch | None:
-<<<<<<< HEAD
         """The rules' match for one file operand; `may_write`: the program may do more than read."""
-=======
-        """The verdict of the rules about one operand. With `may_write` it may be written."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         if use.is_sure:
             self.operands.append(use)
         if use.path is None:

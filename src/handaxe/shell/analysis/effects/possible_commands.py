@@ -75,11 +75,7 @@ class CommandCandidate(Struct, frozen=True):
 
 
 class PartCandidates(Struct):
-<<<<<<< HEAD
     """What a part could run, and what is unknown about it."""
-=======
-    """The commands that a part could run, and its unknowns."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     candidates: list[CommandCandidate] = []
     mentions: list[tuple[str, ...]] = []
@@ -222,11 +218,7 @@ class CommandFinder:
                 self.command(fields[index:], depth + 1, certain=False)
 
     def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> bool:
-<<<<<<< HEAD
         """Inspect the command inside a wrapper; whether all its words were understood."""
-=======
-        """Read the command that a wrapper runs. Return whether all its words were understood."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         inner = find_inner_commands(fields)
         self.found.unknown = self.found.unknown or inner.unknown
         before = self.cwds

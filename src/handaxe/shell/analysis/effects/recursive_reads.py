@@ -27,11 +27,7 @@ from handaxe.shell.analysis.walker import ShellState
 _HERE = Field("known", ".", ".")
 _FIND_ACTIONS = ("-exec", "-ok")
 _STDIN = split_names("rg ag ack")
-<<<<<<< HEAD
 """Without an operand they read standard input if it is connected."""
-=======
-"""Without a path they read standard input, if it is a pipe or a file."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 _BUNDLED = split_names("tar bsdtar")
 """Their first word contains options even without a dash."""
 _RG_HIDDEN = split_names("hidden u unrestricted .")

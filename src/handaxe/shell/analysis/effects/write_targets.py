@@ -40,11 +40,7 @@ _SED_DOES_MORE = re.compile(r"[wWe]")
 
 
 class WriterOptions(Struct, frozen=True):
-<<<<<<< HEAD
     """What one program writes, by its words."""
-=======
-    """The writes of one program, from its words."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     shape: str = ""
     outputs: frozenset[str] = frozenset()
@@ -90,11 +86,7 @@ class _Words(Struct):
 
 
 class _Found(Struct):
-<<<<<<< HEAD
     """The written paths, before they are resolved in a directory."""
-=======
-    """Written paths before they are resolved in a directory."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     fields: list[Field] = []
     trees: list[tuple[Field, Field, str, bool]] = []
@@ -169,11 +161,7 @@ def _sort_words(fields: tuple[Field, ...], writer: WriterOptions) -> _Words:
 
 
 def _get_option_value(option: str, known: frozenset[str]) -> str | None:
-<<<<<<< HEAD
     """The value of one of these options: its text, "" for the next word, None for others."""
-=======
-    """The value of one of these options: its text, "" for the next word, None for another one."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     name, equals, attached = option.partition("=")
     if name in known or is_abbreviation(name, known):
         return attached if equals else ""
@@ -296,11 +284,7 @@ def _has_side_effects(script: Field) -> bool:
 
 
 def _find_backup_suffix(options: list[str]) -> str | None:
-<<<<<<< HEAD
     """The backup suffix of `-i`; None without `-i`."""
-=======
-    """The suffix that `-i` appends to the name of a backup, or None without `-i`."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     for option in options:
         if option.startswith("--i"):
             return option.partition("=")[2]
@@ -350,11 +334,7 @@ def _read_tar(fields: list[Field]) -> dict[str, list[Field]]:
 
 
 def _read_tar_letters(field: Field, given: dict[str, list[Field]]) -> list[str]:
-<<<<<<< HEAD
     """Add a bundle of letters; returns those whose values are the next words."""
-=======
-    """Read a bundle of letters and return those whose values are the next words."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     waiting: list[str] = []
     letters = field.value.lstrip("-")
     for index, letter in enumerate(letters):

@@ -62,11 +62,7 @@ class CompoundReader(WordReader):
         raise NotImplementedError
 
     def read_compound_body(self, keyword: str) -> Compound:
-<<<<<<< HEAD
         """The rest of a compound command after `keyword`."""
-=======
-        """The text after `keyword`, which was read already."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
         readers: dict[str, Callable[[], Compound]] = {
             "(": lambda: self._read_bracketed("subshell", ")"),
             "{": lambda: self._read_bracketed("group", "}"),

@@ -13,11 +13,7 @@ from msgspec import Struct
 from handaxe.shell.analysis.program_tables import split_names
 
 PieceKind = Literal["text", "glob", "tilde", "param", "command", "process", "arithmetic"]
-<<<<<<< HEAD
 """The kind of a piece: literal text, a glob character, or an expansion."""
-=======
-"""The kind of a piece of a word: literal text, a glob character, or an expansion."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
 
 class WordPiece(Struct):
@@ -170,11 +166,7 @@ class ParseProblem(Struct, frozen=True):
 
 
 class ParsedScript(Struct):
-<<<<<<< HEAD
     """A parsed text: its statements, its problems, and the number of its commands."""
-=======
-    """The content of a text: its statements, unreadable parts, and the number of commands."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     text: str
     body: Sequence

@@ -126,11 +126,7 @@ def is_printing_awk(program: str) -> bool:
 
 
 def _get_slash_context(kind: str, text: str) -> str:
-<<<<<<< HEAD
     """What a following slash means after this token."""
-=======
-    """The part of this token that decides the meaning of a following slash."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if text in ("print", "printf", "in", "else", "do", "exit"):
         return ""
     if kind == "word" and text in _AWK_CALLS:

@@ -55,14 +55,7 @@ _LS_FILES_PLAIN = split_names(
 def prove_listed_operands(
     producer: list[Field], xargs: list[Field], state: ShellState, setting: ProofContext
 ) -> ListedOperands:
-<<<<<<< HEAD
     """What `producer | xargs consumer` reads; raises `NotProven` otherwise."""
-=======
-    """The files that `producer | xargs consumer` reads. Raises `Refused`.
-
-    The producer itself must also be proven read-only.
-    """
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     if state.cwds != frozenset({setting.cwd}):
         raise NotProven("the directory of the listing is unknown")
     argv = tuple(_require_literal(field) for field in producer)

@@ -192,11 +192,7 @@ def get_program(first: Field) -> str:
 
 
 def check_assignments(node: Simple, state: ShellState) -> None:
-<<<<<<< HEAD
     """Check that assignments do not change what a command runs; raises `NotProven` otherwise."""
-=======
-    """Raise `Refused` if assignments before a command can change which program runs."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
     for item in node.assignments:
         is_open = item.array is not None and not all(w.literal is not None for w in item.array)
         if item.subscript is not None or item.append or is_open:

@@ -48,11 +48,7 @@ class WrapperOptions(Struct, frozen=True):
 
 
 class InnerCommands(Struct):
-<<<<<<< HEAD
     """What a wrapper runs: argument lists and shell texts, each certain or possible."""
-=======
-    """The commands that a wrapper runs: argument lists and shell texts, certain or possible."""
->>>>>>> 043e03d5 (docs: name the thing instead of "what is ..." in texts drawn at random)
 
     commands: list[tuple[list[Field], bool]] = []
     texts: list[tuple[Field, bool]] = []
@@ -108,7 +104,7 @@ def get_program_name(field: Field) -> str | None:
 
 
 def find_inner_commands(fields: list[Field]) -> InnerCommands:
-    """The commands that the command `fields` runs in turn."""
+    """What the command `fields` runs in turn."""
     program = get_program_name(fields[0])
     inner = InnerCommands()
     if program is None:
@@ -353,7 +349,7 @@ _OPENERS = frozenset({"!", "-not", "-o", "-or", ","})
 
 
 class FindAction(Struct, frozen=True):
-    """The actions of `find` below its starting points."""
+    """What a find does below its starting points."""
 
     roots: tuple[Field, ...]
     programs: tuple[str | None, ...] = ()

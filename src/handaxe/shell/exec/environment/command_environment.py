@@ -51,7 +51,7 @@ _MEDDLING = (
 
 
 class EnvironmentFilter:
-    """The variables that the environment of commands may contain."""
+    """What may come into the environment of commands."""
 
     def __init__(
         self,
