@@ -90,6 +90,27 @@ async def test_a_local_server_is_readable_after_exactly_one_question(
     assert results[2].data["cached"] is True
 
 
+async def test_parallel_fetches_from_a_host_ask_once_for_it_and_once_for_where_it_leads(
+    project: Path, pages: PageServer, monkeypatch
+):
+    asked: list[str] = []
+
+    async def lookup(host: str) -> list[str]:
+        return ["127.0.0.1"]
+
+    async def on_ask(request: PermissionRequest) -> Allow:
+        asked.append(request.reason)
+        await asyncio.sleep(0)
+        return Allow()
+
+    monkeypatch.setitem(LocalWeb.__init__.__kwdefaults__, "lookup", lookup)
+    async with Session(project, on_ask=on_ask) as session:
+        urls = [pages.url(f"/simple?{n}", host="intern.example.com") for n in range(4)]
+        results = await asyncio.gather(*(fetch(session, url) for url in urls))
+    assert [result.code for result in results] == [None] * 4
+    assert ["127.0.0.1" in one for one in asked] == [False, True]
+
+
 async def test_a_host_that_was_refused_asks_again(project: Path, pages: PageServer):
     asked: list[str] = []
 

@@ -103,7 +103,14 @@ class PermissionBroker(Asker):
         agent = request.agent_id
         in_background = agent is not None and self.is_background(agent)
         async with self._turns.turn(in_background=in_background):
-            return await self._answer(request)
+            return Allow() if self._is_host_granted(request) else await self._answer(request)
+
+    def _is_host_granted(self, request: PermissionRequest) -> bool:
+        """Whether the host was allowed while this question waited for its turn."""
+        if request.tool != HOST_TOOL or request.rule is not None:
+            return False
+        granted = {rule.text for rule in self._state.grants}
+        return bool(request.proposals) and all(one.rule in granted for one in request.proposals)
 
     async def _ask_with_deadline(
         self, request: PermissionRequest, agent: str
@@ -199,7 +206,7 @@ class PromptQueue:
     def __init__(self) -> None:
         self._is_taken = False
         self._holder: CallSlot | None = None
-        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[bool, int, asyncio.Future[None], CallSlot | None]] = []
         self._count = 0
 
     @asynccontextmanager
@@ -208,7 +215,7 @@ class PromptQueue:
         asking = find_open_call()
         if self._is_taken:
             if asking is None:
-                await self._wait(in_background=in_background)
+                await self._wait(None, in_background=in_background)
             else:
                 await self._wait_inside(asking, in_background=in_background)
         self._is_taken, self._holder = True, asking
@@ -224,14 +231,14 @@ class PromptQueue:
         asking.waits = lambda: () if self._holder is None else (self._holder,)
         try:
             refuse_cycle(asking)
-            await self._wait(in_background=in_background)
+            await self._wait(asking, in_background=in_background)
         finally:
             asking.waits = None
 
-    async def _wait(self, *, in_background: bool) -> None:
+    async def _wait(self, asking: CallSlot | None, *, in_background: bool) -> None:
         self._count += 1
         called = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (in_background, self._count, called))
+        heapq.heappush(self._waiting, (in_background, self._count, called, asking))
         try:
             await called
         except asyncio.CancelledError:
@@ -242,9 +249,11 @@ class PromptQueue:
 
     def _release(self) -> None:
         while self._waiting:
-            called = heapq.heappop(self._waiting)[2]
+            _, _, called, asking = heapq.heappop(self._waiting)
             if not called.done():
-                # It stays taken, so that no new caller gets in between.
+                # It stays taken, so that no new caller gets in between. The last holder may ask
+                # again before the next one runs, and then it waits for that one.
+                self._holder = asking
                 called.set_result(None)
                 return
         self._is_taken = False
