@@ -81,7 +81,7 @@ def api_page() -> Iterator[str]:
     yield "## Public modules\n"
     yield "Import from these modules only. A change of their names stands in the changelog. Every"
     yield "other module of handaxe is internal and may change in any release.\n"
-    yield "| module | what it has |"
+    yield "| module | contents |"
     yield "|---|---|"
     for module, text in PUBLIC.items():
         yield f"| [`{module}`](#{_to_anchor(module)}) | {text} |"

@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; the exit code."""
+    """Run the command line and return the exit code."""
     if sys.argv[1:] in (["--version"], ["-v"], ["-V"], ["version"]):
         from handaxe.version import __version__
 

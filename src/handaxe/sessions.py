@@ -66,7 +66,7 @@ def list_sessions(
 def list_messages(
     session_id: str, *, root: PathLike | None = None, home: PathLike | None = None
 ) -> list[SavedMessage]:
-    """What was said in a session, each with the id by which `fork` and `rewind` know it."""
+    """The messages of a session, each with the id that `fork` and `rewind` use."""
     return _list_messages(_open(session_id, root, home), session_id)
 
 
@@ -85,7 +85,7 @@ def fork(
     root: PathLike | None = None,
     home: PathLike | None = None,
 ) -> str:
-    """Copy a session's past, whole or up to the message `at`; the id of the copy.
+    """Copy a session's past, whole or up to the message `at`, and return the id of the copy.
 
     What the original changed stays its own to undo.
     """

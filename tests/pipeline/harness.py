@@ -28,7 +28,7 @@ class MemoryResults(ResultStore):
         self.kept: dict[str, str] = {}
 
     def keep(self, call_id: str, text: str) -> str:
-        """Store the text; a path that names its call."""
+        """Store the text and return a path that names its call."""
         self.kept[call_id] = text
         return f"/results/{call_id}.txt"
 

@@ -112,7 +112,7 @@ class Meter:
 
     @property
     def used_tokens(self) -> int:
-        """Tokens that count for a limit; those read from a cache do not."""
+        """Tokens that count toward a limit. Tokens read from a cache do not."""
         total = self.usage
         return total.input_tokens + total.output_tokens + total.cache_write_tokens
 

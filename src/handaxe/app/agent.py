@@ -149,7 +149,7 @@ class Agent:
         return self.loop.conversation.messages
 
     async def begin(self) -> str | None:
-        """Run the SessionStart hooks; the first message that one of them gives, if any."""
+        """Run the SessionStart hooks and return the first message of one of them, if any."""
         context = self._session_parts.pipeline_context
         if context.opening is not None:
             await context.opening()
@@ -164,7 +164,7 @@ class Agent:
         message_id: str | None = None,
         answers: Answers | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Work on a prompt; every event as it happens, `RunFinished` last.
+        """Work on a prompt and yield every event as it happens, `RunFinished` last.
 
         None continues the conversation without a prompt. `message_id` becomes the prompt's id;
         `answers` answers questions of `pending`, by call id.
@@ -252,7 +252,7 @@ class Agent:
         self.loop.send(prompt)
 
     def interrupt(self) -> bool:
-        """Stop the run now; whether one was running."""
+        """Stop the run now and return whether one was running."""
         return self.loop.interrupt()
 
     def suspend(self) -> bool:

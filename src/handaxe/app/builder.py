@@ -218,7 +218,7 @@ class SessionBuilder(ABC):
 
     @abstractmethod
     def build_session_context(self) -> SessionContext:
-        """What services can use."""
+        """The ports that services can use."""
 
     @abstractmethod
     def build_policy(self) -> Callable[[], Policy]:
@@ -242,7 +242,7 @@ class SessionBuilder(ABC):
 
     @abstractmethod
     def build_pipeline_context(self) -> PipelineContext:
-        """What the stages of the pipeline use."""
+        """The ports that the stages of the pipeline use."""
 
     def build_pipeline(self) -> ToolPipeline:
         """The pipeline that runs the calls."""
@@ -272,7 +272,7 @@ class SessionBuilder(ABC):
         return LiveSessionInfo(self.pipeline_context)
 
     async def _ask_model(self, call_id: str, question: "ModelQuestion") -> str:
-        """Ask a model for the tool of this call; its answer."""
+        """Ask a model for the tool of this call and return its answer."""
         agent = self.pipeline_context.agent
         if agent is None:
             from handaxe.app.services.session_model import SessionModel
@@ -283,7 +283,7 @@ class SessionBuilder(ABC):
             return await agent.ask_model(question)
 
     async def _elicit(self, call_id: str, message: str, form: Any) -> Any:  # noqa: ANN401
-        """Show a form for this call; the values the user enters."""
+        """Show a form for this call and return the values that the user enters."""
         from handaxe.pipeline.elicitation import elicit_for_call
 
         with self.pipeline.active.enter(call_id) as tool:

@@ -85,7 +85,7 @@ class MainSessionBuilder(SessionBuilder):
             refuse_other_root(session_id, self.history.started.root, project)
 
     def _copy_past(self, session_id: str, project: str) -> str | None:
-        """Copy the past of the forked session; the id of the copy."""
+        """Copy the past of the forked session and return the id of the copy."""
         options = self._options
         if options.fork_of is None:
             if options.fork_at is not None:

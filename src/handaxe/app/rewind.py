@@ -127,7 +127,7 @@ def rewind_session(home: Path, session_id: str, message_id: str) -> None:
 def fork_session_at(
     home: Path, session_id: str, fork_id: str | None = None, *, message_id: str | None = None
 ) -> str:
-    """Copy a session, whole or up to a message; the id of the copy.
+    """Copy a session, whole or up to a message, and return the id of the copy.
 
     Raises NoSuchMessage for an unknown message, SessionExists if the id of the copy is taken.
     """

@@ -155,14 +155,14 @@ class Session:
         /,
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
-        """Make one call; its input as keyword arguments or as one dict. Never raises."""
+        """Make one call. Pass its input as keyword arguments or as one dict. Never raises."""
         call = make_call(self._parts.new_call_id(), tool, input, arguments)
         return await self._run(call, is_new=True)
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
-        """Make the calls of one message, in parallel if they do not conflict; results in order."""
+        """Make the calls of one message, in parallel if possible, with results in order."""
         batch = make_calls(calls, self._parts.new_call_id)
         return await self.run_many(batch, stop_on_error=stop_on_error)
 
@@ -248,7 +248,7 @@ class Session:
         return self._parts.ports[WebSources].pages
 
     def cancel(self, call_id: str | None = None) -> int:
-        """Cancel one running call, or all; the number of cancelled calls."""
+        """Cancel one running call, or all, and return the number of cancelled calls."""
         return self._parts.pipeline.cancel(call_id)
 
     def set_mode(self, mode: str) -> None:

@@ -25,7 +25,7 @@ class SessionStart(msgspec.Struct, frozen=True):
 async def run_start_hooks(
     context: PipelineContext, start: SessionStart, title: SessionTitle
 ) -> str | None:
-    """Run the hooks; the first message of the session, if one of them has it.
+    """Run the hooks and return the first message of the session, if one of them has it.
 
     Their output for the model is kept for its next request.
     """

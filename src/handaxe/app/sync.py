@@ -124,7 +124,7 @@ class Connection:
         /,
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
-        """Make one call; its input as keyword arguments or as one dict."""
+        """Make one call. Pass its input as keyword arguments or as one dict."""
         return self._thread.wait(self._session.call(tool, input, **arguments))
 
     def call_many(
@@ -175,7 +175,7 @@ class Connection:
         return self._thread.do(lambda: self._session.history(diffs=diffs))
 
     def cancel(self, call_id: str | None = None) -> int:
-        """Cancel one running call, or all; the number of cancelled calls."""
+        """Cancel one running call, or all, and return the number of cancelled calls."""
         return self._thread.do(lambda: self._session.cancel(call_id))
 
     def set_mode(self, mode: str) -> None:
@@ -257,7 +257,7 @@ class AgentConnection:
         self._thread.do(lambda: self._agent.send(prompt))
 
     def interrupt(self) -> bool:
-        """Stop the run now; whether one was running."""
+        """Stop the run now and return whether one was running."""
         return self._thread.do(self._agent.interrupt)
 
     def close(self) -> None:

@@ -12,12 +12,12 @@ _INDENT = re.compile(r"^\{[ \t]*\r?\n([ \t]+)\"")
 
 
 def find_problems(path: KeyPath, value: object) -> tuple[SettingsProblem, ...]:
-    """What is wrong with giving a key this value."""
+    """The problem with setting a key to this value."""
     return read_data(wrap_value(path, value)).problems
 
 
 def parse_value(path: KeyPath, word: str) -> Any:  # noqa: ANN401 - any JSON value
-    """What a word of a command line means for a key: JSON where that fits, else the word itself."""
+    """The value of a command-line word for a key: JSON if it parses, else the word itself."""
     try:
         value = json.loads(word)
     except (ValueError, RecursionError):

@@ -63,7 +63,7 @@ def _find_first_missing(path: str) -> str:
 
 
 def read_stamp(path: str) -> Stamp | None:
-    """What changes whenever the file or directory does; None if it is not there."""
+    """A stamp that changes when the file or directory changes, or None if it is missing."""
     try:
         info = os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):

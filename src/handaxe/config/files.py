@@ -40,7 +40,7 @@ class RestrictionStore(ABC):
 
     @abstractmethod
     def entries(self, file: str, source: Source) -> tuple[SettingEntry, ...]:
-        """What the file forbade when it could last be read."""
+        """The deny and ask rules of the last valid version of the file."""
 
     @abstractmethod
     def keep(self, fragment: SettingsFragment) -> None:
@@ -61,13 +61,13 @@ class SettingsFile:
         """Whether it is broken and its earlier deny rules are unknown."""
         self._settled: tuple[SettingsFragment, bool, bool] | None = None
         self._forbade: tuple[SettingEntry, ...] = ()
-        """What it forbade when it was last read without such a mistake."""
+        """The rules that forbade something when the file was last valid."""
         self._is_new = True
         self._data: bytes | None = None
         self._reason: str | None = None
 
     def read(self, *, is_there: bool) -> bool:
-        """Take in what the file says now; whether that differs from before."""
+        """Read the file again and return whether its content differs from before."""
         try:
             data = _read_content(self.path) if is_there else None
             reason = None
@@ -88,7 +88,7 @@ class SettingsFile:
         return True
 
     def settle(self, *, refused: bool) -> None:
-        """What it says now holds; if that is refused, what held before, until it changes again."""
+        """Accept the current content. If it was refused, use the previous one until a change."""
         if refused and self._settled is not None:
             self.fragment, self.is_broken, self.is_unknown = self._settled
         self._settled = None
@@ -121,7 +121,7 @@ class SettingsFile:
             self._break(bad.line, f"it is not JSON: {bad.reason}", self._salvage(text))
 
     def _salvage(self, text: str) -> tuple[SettingEntry, ...]:
-        """The deny rules of a file, as far as they can be read."""
+        """The readable deny rules of a file."""
         from handaxe.config.located_json import salvage_json
         from handaxe.config.trust import is_restriction
 
@@ -134,7 +134,7 @@ class SettingsFile:
         )
 
     def _keep_lost_rules(self, fragment: SettingsFragment) -> SettingsFragment:
-        """What it says now and, if a rule may be lost in it, what it forbade before."""
+        """The current content. If rules may be lost in it, the previous deny rules are added."""
         if not fragment.is_doubtful:
             return fragment
         before = self._forbade
@@ -201,7 +201,7 @@ class SettingsFiles:
         return tuple(self._files.values())
 
     def list_fragments(self) -> list[SettingsFragment]:
-        """What they say, lowest layer first."""
+        """The content of the files, lowest layer first."""
         return [file.fragment for file in self._files.values() if file.fragment.entries]
 
     def unknown(self) -> tuple[str, ...]:
@@ -209,11 +209,11 @@ class SettingsFiles:
         return tuple(path for path, file in self._files.items() if file.is_unknown)
 
     def problems(self) -> list[SettingsProblem]:
-        """What is wrong in them."""
+        """The problems of the files."""
         return [problem for file in self._files.values() for problem in file.fragment.problems]
 
     def add_watched_file(self, path: str) -> None:
-        """Count a change of this file as well; what it says is the caller's business."""
+        """Watch this file as well. The caller reads its content."""
         if path not in self._also:
             self._also = (*self._also, path)
             self._watch.add(path)
@@ -224,7 +224,7 @@ class SettingsFiles:
             file.settle(refused=path in refused)
 
     def refresh(self) -> tuple[str, ...]:
-        """Read again what was touched; the files that now say something else."""
+        """Read the touched files again and return those whose content changed."""
         return () if self._watch.is_quiet() else self._read()
 
     def _read(self) -> tuple[str, ...]:

@@ -196,7 +196,7 @@ _RESTRICTING = """
     sshHostAllowlist strictKnownMarketplaces strictPluginOnlyCustomization
 """
 RESTRICTING = frozenset(_RESTRICTING.split())
-"""Those of the unused names that forbid or require something: silence would look like obedience."""
+"""Unsupported names that restrict something. A warning says that they have no effect."""
 
 _TOOLS = """
     Agent Artifact AskUserQuestion Bash BashOutput Brief Cd Config CronCreate CronDelete CronList

@@ -35,7 +35,7 @@ class OAuthConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def scope(self) -> str | None:
-        """The scopes to ask for, as the protocol writes them; None if the server is to say."""
+        """The scopes to request, in the protocol's form, or None to let the server choose."""
         words = self.scopes.split() if isinstance(self.scopes, str) else self.scopes
         return " ".join(words) or None
 
@@ -112,19 +112,19 @@ class ServerDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """What this very definition is known by; variables count by name, not by value."""
+        """The identity of this definition. Variables count by name, not by value."""
         plain = msgspec.json.encode(self.raw, order="deterministic", enc_hook=repr)
         return sha256(self.name.encode() + b"\0" + plain).hexdigest()
 
     @property
     def login_key(self) -> str:
-        """What a login is kept under: another address, even by a variable, is another login."""
+        """The key of a login. Another address, even through a variable, is another login."""
         url = self.config.url if isinstance(self.config, RemoteConfig) else ""
         return sha256(f"{self.digest}\0{url}".encode()).hexdigest()
 
     @property
     def reach_digest(self) -> str:
-        """What an approval of its tools is bound to: the definition with its variables replaced."""
+        """The digest that an approval of its tools is bound to, with variables replaced."""
         config = self.config
         reached: list[str | None] = [self.digest]
         if isinstance(config, StdioConfig):
@@ -204,7 +204,7 @@ def read_definitions(
 
 
 def find_entry_problem(name: str, entry: object) -> str | None:
-    """What is wrong with one entry of `mcpServers`, or None."""
+    """The problem of one entry of `mcpServers`, or None."""
     try:
         _Reader(ServerDefinitions(), os.environ).read_entry(name, entry, "flags", None)
     except ValueError as error:
@@ -218,7 +218,7 @@ class _Reader:
         self._environment = environment
 
     def file(self, path: str, scope: ServerScope) -> bool:
-        """Read the servers of a file; whether there was one."""
+        """Read the servers of a file and return whether the file exists."""
         data = self.load(path)
         if data is not None:
             self.table(data.get("mcpServers", {}), scope, path)

@@ -51,7 +51,7 @@ _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 
 
 class Configuration:
-    """What is set for a project, by whom, and what is wrong with it."""
+    """The settings of a project, their sources and their problems."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Configuration:
 
     @cached_property
     def gate(self) -> "ProjectGate":
-        """Grants what the project's files want done, as far as it was approved."""
+        """Grants the approved requests of the project's files."""
         from handaxe.config.trust_gate import ProjectGate
 
         gate = ProjectGate(
@@ -138,7 +138,7 @@ class Configuration:
         return self._files.files
 
     def refresh(self) -> tuple[str, ...]:
-        """Take in what was changed on disk; the files that changed. Cheap if nothing did."""
+        """Read changed settings files again and return them. Cheap if nothing changed."""
         changed = self._files.refresh()
         if changed:
             self.changed_files = changed
@@ -405,7 +405,7 @@ def _describe_untrusted(entries: list[SettingEntry], root: str) -> str:
 
 
 def _describe_changed(entries: list[SettingEntry], trust: Trust) -> str:
-    """What is new or different since trust was given."""
+    """The new or changed content since the user gave trust."""
     from shlex import quote
 
     told: list[str] = []

@@ -49,7 +49,7 @@ class SettingsReloader:
         """Whose call looked at the files in this turn of the event loop."""
 
     def follow(self) -> bool:
-        """Take in what was changed on disk; whether anything was."""
+        """Read the settings that changed on disk and return whether any did."""
         configuration = self._configuration
         if not self._is_already_read():
             configuration.refresh()
@@ -97,7 +97,7 @@ class SettingsReloader:
         self._looked_for = None
 
     def place(self) -> list[str]:
-        """Work in the directories that arguments and settings name now; those that are new."""
+        """Use the directories that arguments and settings name now, and return the new ones."""
         known = self._workdir.roots
         more = self._configuration.directories()[0]
         data = self._configuration.data_directory
@@ -110,7 +110,7 @@ class SettingsReloader:
         return self._added
 
     def set_added(self, directories: Sequence[PathLike]) -> list[str]:
-        """Exchange those, as long as the session lasts; the directories that are new.
+        """Replace these directories for the rest of the session, and return the new ones.
 
         Raises:
             SetupError: one of them is not a directory, and nothing was changed.
@@ -124,7 +124,7 @@ class SettingsReloader:
 
 
 def _make_all_absolute(directories: Sequence[PathLike]) -> tuple[str, ...]:
-    """What is relative starts where the program stands now, whatever it does later."""
+    """Relative paths start at the current directory of the program, even if that changes later."""
     return tuple(make_absolute(one) for one in list_directories(directories))
 
 

@@ -34,7 +34,7 @@ class RuleCache(RestrictionStore):
         self._directory = f"{home}/{DIRECTORY}"
 
     def entries(self, file: str, source: Source) -> tuple[SettingEntry, ...]:
-        """What the file forbade; nothing if that is not known."""
+        """The rules of the file that forbid something, or nothing if they are unknown."""
         try:
             record = msgspec.json.decode(_read_content(self._place(file)) or b"", type=_Record)
         except (OSError, msgspec.DecodeError, UnicodeError):

@@ -83,13 +83,13 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
 
 
 class SearchOptions(_Options, frozen=True, kw_only=True):
-    """What searches look at."""
+    """The scope of searches."""
 
     respect_ignore: Annotated[
         bool, "Leave out what ignore files name; how many matches that hid is said."
     ] = True
     timeout_s: Annotated[
-        float, msgspec.Meta(gt=0), "After so many seconds a search gives what it has found."
+        float, msgspec.Meta(gt=0), "Seconds after which a search returns its results so far."
     ] = 20
     glob_ignored: Annotated[
         bool | None, "Whether Glob shows what ignore files name; unset: as `respect_ignore` says."
@@ -185,7 +185,7 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
 
 
 class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
-    """What may run without a question."""
+    """The calls that may run without a question."""
 
     allow: Annotated[tuple[str, ...], "Rules for calls that run at once."] = ()
     ask: Annotated[tuple[str, ...], "Rules for calls that always ask."] = ()
@@ -247,7 +247,7 @@ class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
 
     base_ref: Annotated[
         Literal["head", "fresh"],
-        "What a new one begins with: the commit that is checked out, or the origin's main branch.",
+        "The start of a new worktree: the commit that is checked out, or the origin's main branch.",
     ] = "head"
     sparse_paths: Annotated[
         tuple[str, ...],
@@ -260,7 +260,7 @@ class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
 
 
 class AttributionOptions(_Options, frozen=True, kw_only=True):
-    """What an agent adds to what it writes for others; nothing where nothing is set."""
+    """The texts that an agent adds to what it writes for others. By default there are none."""
 
     commit: Annotated[str, "Ends every commit message, such as a `Co-Authored-By` line."] = ""
     pr: Annotated[str, "Ends every description of a pull request."] = ""
@@ -400,7 +400,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     ] = msgspec.field(default=None, name="autoMemoryDirectory")
     env: Annotated[dict[str, str], "Variables for commands, hooks and servers."] = {}
     hooks: Annotated[
-        dict[str, tuple[dict[str, Any], ...]], "What runs at an event: a list of matchers each."
+        dict[str, tuple[dict[str, Any], ...]], "The hooks of each event, as a list of matchers."
     ] = {}
     disable_all_hooks: Annotated[bool, "No hook runs, except those of managed settings."] = (
         msgspec.field(default=False, name="disableAllHooks")

@@ -32,7 +32,7 @@ from handaxe.contract.ports.settings_store import Scope, SettingOrigin, Settings
 from handaxe.contract.trust_gate import TrustRequest
 
 Complaints = Callable[[KeyPath, object], list[str]]
-"""What else is wrong with a value: whether a rule is a rule is not known here."""
+"""Other problems of a value. It does not check whether a rule is valid."""
 
 
 class SettingFiles(SettingsStore):
@@ -110,7 +110,7 @@ class SettingFiles(SettingsStore):
             raise BadSetting(" ".join(_end_sentence(problem) for problem in problems))
 
     async def change(self, key: str, value: object, scope: Scope) -> SettingValue:
-        """Write a value, or remove it with None; the setting as it is then in force."""
+        """Write a value, or remove it with None. Return the setting that is then in force."""
         from handaxe.config.file_edit import set_key
 
         self.check(key, value)
@@ -149,7 +149,7 @@ def _read_list_items(text: str | None, path: KeyPath) -> object:
 
 
 def _collect_notes(value: object) -> set[str]:
-    """What a person approves with a value: each item of a list, or the value."""
+    """The items that a user approves with a value: each item of a list, or the value."""
     if value is None:
         return set()
     items = cast("list[object]", value) if isinstance(value, list) else [value]

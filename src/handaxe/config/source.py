@@ -87,7 +87,7 @@ class SettingsFragment(msgspec.Struct, frozen=True):
     entries: tuple[SettingEntry, ...] = ()
     problems: tuple[SettingsProblem, ...] = ()
     is_doubtful: bool = False
-    """Whether it may have been meant to forbid more than it does: a mistake looks like that."""
+    """Whether a mistake in it looks like an intended deny rule that has no effect."""
 
 
 def read_text(text: str, *, source: Source, file: str | None = None) -> SettingsFragment:

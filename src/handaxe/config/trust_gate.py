@@ -66,7 +66,7 @@ class ProjectGate(TrustGate):
             return {}
 
     def hear(self, fragments: Iterable[SettingsFragment], *, is_listed: bool) -> None:
-        """Take the word of a host program or of the user's settings, the first time it is said."""
+        """Accept the trust of a host program or of the user's settings when it is first given."""
         self._is_listed = is_listed
         is_said = self._trusted is True or (self._trusted is None and is_listed)
         if not is_said or self._vouched is not None:

@@ -91,7 +91,7 @@ class TrustRecord:
         return trusted
 
     def approved(self, folder: str) -> Mapping[str, str]:
-        """What the files of a folder may do, by key, as it was when it was approved."""
+        """The permissions of a folder's files, by key, at the time of the approval."""
         return _look_up(self._read()[0].approved, folder) or {}
 
     def approve(self, folder: str, notes: Mapping[str, str]) -> None:
@@ -162,7 +162,7 @@ class TrustRecord:
         self._write(record, version)
 
     def revoke(self, folder: str) -> bool:
-        """Trust a folder no longer, there or not; whether it was trusted."""
+        """Stop trusting a folder, even if it is gone, and return whether it was trusted."""
         record, version = self._read()
         known = record.folders.keys() | record.approved.keys() | record.imports.keys()
         names = {folder, os.path.realpath(folder)} & known
@@ -228,7 +228,7 @@ def _look_up(noted: Mapping[str, T], folder: str) -> T | None:
 
 
 def _drop_malformed(notes: Mapping[str, str]) -> dict[str, str]:
-    """What can be noted: a file whose name is not UTF-8 is not approved."""
+    """The entries that can be stored. A file whose name is not UTF-8 is never approved."""
     return {
         key: note for key, note in notes.items() if is_well_formed(key) and is_well_formed(note)
     }

@@ -19,7 +19,7 @@ CallInside = Callable[[str, str, dict[str, Any] | None, dict[str, Any]], Awaitab
 
 
 class CallHost(Protocol):
-    """What a session does for the tool of a running call; None where there is no session."""
+    """The methods of a session for the tool of a running call, or None without a session."""
 
     call_inside: CallInside | None
     ask_model: "Callable[[str, ModelQuestion], Awaitable[str]] | None"
@@ -103,7 +103,7 @@ class ToolContext:
         /,
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
-        """Make a call inside this one; its input as keyword arguments or as one dict.
+        """Make a call inside this one. Pass its input as keyword arguments or as one dict.
 
         It has its own permission and its own result, and runs while this one waits for it.
         """
@@ -115,7 +115,7 @@ class ToolContext:
     async def ask_model(
         self, prompt: str, *, system: str = "", model: str | None = None, max_tokens: int = 2_000
     ) -> str:
-        """Ask the session's model one question, without the conversation; the text of its answer.
+        """Ask the session's model one question, without the conversation, and return its text.
 
         `model` names another one, as `--model` takes it; `small` is the vendor's small one. What
         it costs counts for the run.
@@ -136,7 +136,7 @@ class ToolContext:
     @overload
     async def elicit(self, message: str, form: dict[str, Any]) -> dict[str, Any]: ...
     async def elicit(self, message: str, form: Any) -> Any:
-        """Ask the person to fill in a form; what they put in.
+        """Ask the user to fill in a form and return the values.
 
         `form` is a class with simple fields (`str`, `int`, `float`, `bool`, `Literal`, `Enum`), or
         the JSON Schema of such an object.

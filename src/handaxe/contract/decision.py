@@ -25,16 +25,16 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     """
 
     tool: str
-    """As the session calls it."""
+    """The name of the tool in the session."""
     server: str
     digest: str
-    """Of all that is said about the tool and of the server's own definition."""
+    """The digest of the tool's whole definition and of the server's definition."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Name and text of each part, cut where it is long: to show a person what changed."""
+    """Name and text of each part, shortened if long, to show the user what changed."""
 
 
 class DecidedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The word on one part of a call: one command of several."""
+    """The decision about one part of a call: one command of several."""
 
     text: str
     verdict: Verdict
@@ -65,7 +65,7 @@ class RuleProposal(msgspec.Struct, frozen=True):
     for_part: str = ""
     """The part of the call it would have allowed, where it is not the whole of it."""
     meaning: str = ""
-    """What the rule says, in plain words."""
+    """The meaning of the rule in plain words."""
 
 
 def join_remedy(reason: str, remedy: str) -> str:
@@ -81,13 +81,13 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
     rule: str | None = None
     source: str | None = None
     parts: tuple[DecidedPart, ...] = ()
-    """Of a command: the word on each of its parts."""
+    """For a command: the decision about each of its parts."""
     destructive: tuple[Loss, ...] = ()
     proposals: tuple[RuleProposal, ...] = ()
     proposals_leave_questions: bool = False
     """Whether the call would still ask if every proposed rule were there."""
     remedy: str = ""
-    """What would change the verdict."""
+    """The action that would change the verdict."""
 
     @property
     def sentence(self) -> str:
@@ -135,7 +135,7 @@ class Ask(_Word, frozen=True, tag="ask"):
     verdict: ClassVar[Verdict] = "ask"
 
     preview: Display = ()
-    """What the user has to see before an approval, beside the effects of the call."""
+    """The changes to show to the user before an approval, beside the effects of the call."""
 
 
 class Deny(_Word, frozen=True, tag="deny"):
@@ -158,7 +158,7 @@ class PermissionSuggestion(msgspec.Struct, frozen=True):
     """More than this one call that a person can allow, and for how long."""
 
     sentence: str
-    """What it would allow, in plain words."""
+    """The meaning of the rules in plain words."""
     destination: SuggestedDestination = "session"
     """The session ends with it; the local and the user's settings keep it."""
     rules: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     source: str | None = None
     cwd: str = ""
     preview: Display | None = None
-    """What the call would change, if that is known beforehand."""
+    """The changes that the call would make, if they are known beforehand."""
     proposals: tuple[RuleProposal, ...] = ()
     """Rules that together would have allowed the call, each with examples."""
     suggestions: tuple[PermissionSuggestion, ...] = ()
@@ -199,11 +199,11 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     """Which sub-agent asks; None for the main one."""
     agent_type: str | None = None
     destructive: tuple[Loss, ...] = ()
-    """What a command would destroy for good."""
+    """Data that a command would destroy irrecoverably."""
     definitions: tuple[ToolDefinition, ...] = ()
     """Of a server's tool: it and its siblings as they are now; a lasting yes holds for these."""
     display_name: str | None = None
-    """What people see for the tool's name, where that is another one."""
+    """The name that users see for the tool, if it differs from the tool's name."""
     remarks: tuple[str, ...] = ()
     """For a classifier: unchecked messages of hooks about the results of earlier calls."""
     classifier_text: str = ""
@@ -234,7 +234,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
 def find_bound_definitions(
     rule: str, definitions: Iterable[ToolDefinition]
 ) -> tuple[ToolDefinition, ...] | None:
-    """What an allow rule that is given as an answer now is bound to; None if to nothing.
+    """The tools that a new allow rule from an answer is bound to, or None if to none.
 
     Rules for tools of servers are bound: to the tool they name, or to all that the server offers.
     """

@@ -35,7 +35,7 @@ class DiffHunk(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Diff(msgspec.Struct, frozen=True, tag_field="block", tag="diff"):
-    """What changed in one file."""
+    """The changes of one file."""
 
     path: str
     hunks: tuple[DiffHunk, ...]
@@ -87,9 +87,9 @@ class CallDisplay(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     """Of a call that went well: its result in one line, as its tool words it."""
     tone: str = "plain"
-    """What the headline means, as `Text.tone`."""
+    """The meaning of the headline, as in `Text.tone`."""
     blocks: Display = ()
-    """What a full view shows below the headline."""
+    """The details that a full view shows below the headline."""
     agent_id: str = ""
     """Which subagent makes the call; empty for the main agent."""
     agent_type: str = ""

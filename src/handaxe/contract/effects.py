@@ -81,7 +81,7 @@ class Act(msgspec.Struct, frozen=True):
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """What a command was proved to write at most, act after act: an upper bound, for undo.
+    """An upper bound of a command's writes, step by step, for undo.
 
     Paths are absolute as the text has them, and no link in them was followed: where links lead
     counts at the moment the command runs.
@@ -97,7 +97,7 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 class Effects(msgspec.Struct, frozen=True):
-    """What one call reads and writes."""
+    """The reads and writes of one call."""
 
     reads: tuple[Resource, ...] = ()
     writes: tuple[Resource, ...] = ()
@@ -105,8 +105,8 @@ class Effects(msgspec.Struct, frozen=True):
     writes_everything: bool = False
     irreversible: bool = False
     extent: Extent | None = None
-    """What a call that `writes_everything` was proved to write at most. Order and permission use
-    the former; undo need not keep more than this."""
+    """An upper bound of the writes of a call that `writes_everything`. Order and permission
+    ignore it; undo need not save other paths."""
     spared: frozenset[str] = frozenset()
     """Session state that `writes_everything` does not include, because the tool cannot reach it."""
 
@@ -127,7 +127,7 @@ class Effects(msgspec.Struct, frozen=True):
                 msgspec.structs.force_setattr(self, "irreversible", True)  # noqa: FBT003 - its API
 
     def __or__(self, other: "Effects") -> "Effects":
-        """What a call does that has both effects."""
+        """Combine both effects."""
         return Effects(
             reads=tuple(dict.fromkeys((*self.reads, *other.reads))),
             writes=tuple(dict.fromkeys((*self.writes, *other.writes))),
@@ -173,9 +173,9 @@ class Effects(msgspec.Struct, frozen=True):
     def external(cls, name: str, *more: str, writes: bool) -> "Effects":
         """Reads, or reads and changes, things outside by their names: a database, a ticket.
 
-        Calls that name the same thing are ordered, those that name others run beside them. What
-        writes cannot be undone: it asks unless an allow rule names the tool, and plan mode refuses
-        it. What reads asks too, as every look outside does, and runs in plan mode once allowed.
+        Calls that name the same thing are ordered, those that name others run beside them. Undo
+        cannot revert writes, so a call that writes asks unless an allow rule names the tool, and
+        plan mode refuses it. A call that reads asks too, and runs in plan mode once allowed.
         """
         if not isinstance(writes, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`writes` is True or False, not {writes!r:.100}.")

@@ -78,12 +78,12 @@ class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
     tool: str
     input: Any
     derived: dict[str, Any] = {}
-    """What observers may want to know beside the input, such as resolved paths."""
+    """Facts that observers may need beside the input, such as resolved paths."""
     is_read_only: bool = False
     parent_id: str | None = None
     """The call that it was made in, by a tool, a hook or a callback."""
     display_name: str | None = None
-    """What people see for the tool's name, where that is another one."""
+    """The name that users see for the tool, if it differs from the tool's name."""
 
 
 class CallDerived(_Event, frozen=True, tag="call_derived", kw_only=True):
@@ -120,7 +120,7 @@ class CallProgress(_Event, frozen=True, tag="call_progress", kw_only=True):
     tool: str
     text: str
     data: Any = None
-    """What the tool told as data."""
+    """The progress as data."""
 
 
 class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):
@@ -146,7 +146,7 @@ class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
     """A hook was asked; what it said and changed, and how long it took."""
 
     event: str
-    """What it was asked about: `PreToolUse`, `SessionStart`, ..."""
+    """The event that the hook ran for: `PreToolUse`, `SessionStart`, ..."""
     hook: str
     matcher: str = ""
     call_id: str | None = None
@@ -156,11 +156,11 @@ class HookRan(_Event, frozen=True, tag="hook_ran", kw_only=True):
     input: dict[str, Any] | None = None
     """The input that it put in place of the call's own."""
     messages: tuple[str, ...] = ()
-    """What it added for the model."""
+    """Messages that it added for the model."""
     told: tuple[str, ...] = ()
-    """What it has to say to the person in front of the screen."""
+    """Messages for the user at the screen."""
     sequence: str = ""
-    """What a terminal gets to see of it: a title, a notice, the bell."""
+    """Text for the terminal itself: a title, a notice, the bell."""
     in_background: bool = False
     duration_ms: float = 0.0
     skill: str = ""
@@ -261,7 +261,7 @@ class TodosChanged(_Event, frozen=True, tag="todos_changed", kw_only=True):
 
 
 class StateChanged(_Event, frozen=True, tag="state_changed", kw_only=True):
-    """What own tools remember, as a call left it."""
+    """The state of an own tool after a call."""
 
     call_id: str
     name: str
@@ -294,7 +294,7 @@ class WebSource(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     tool: Literal["WebFetch", "WebSearch"]
     query: str = ""
-    """What was searched for, where a search found the page."""
+    """The search query, if a search found the page."""
 
 
 class SourcesFound(_Event, frozen=True, tag="sources_found", kw_only=True):
@@ -336,7 +336,7 @@ class SettingsChanged(_Event, frozen=True, tag="settings_changed", kw_only=True)
 
     files: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """What is wrong with them that was not wrong before."""
+    """Problems of the files that they did not have before."""
 
 
 class UserSaid(_Event, frozen=True, tag="user_said", kw_only=True):
@@ -376,7 +376,7 @@ class Compacted(_Event, frozen=True, tag="compacted", kw_only=True):
 
 
 class RunEnded(_Event, frozen=True, tag="run_ended", kw_only=True):
-    """The agent is done with what it was asked, well or badly."""
+    """The agent finished its task or failed."""
 
     subtype: str
     terminal_reason: str

@@ -24,7 +24,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     description: str
     command: str | None = None
     name: str | None = None
-    """Of an agent: what it is called, if it was given a name."""
+    """For an agent: its name, if it has one."""
     agent_type: str | None = None
     """Of an agent: its type."""
     call_id: str = ""
@@ -42,6 +42,6 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     last_active_at: float | None = None
     """Of an agent: when it last said or did something."""
     result: str = ""
-    """What it came to in words, where its output is more than that."""
+    """A short text about the outcome, if the output is longer."""
     waiting_for_input: str | None = None
     """The last line of a program that seems to wait for input."""

@@ -8,7 +8,7 @@ from handaxe.contract.content import ImageBlock, TextBlock
 
 
 class ThinkingBlock(msgspec.Struct, frozen=True, tag_field="type", tag="thinking"):
-    """What the model thought aloud; providers want it back unchanged."""
+    """The model's visible thinking. Providers want it back unchanged."""
 
     thinking: str
     signature: str = ""
@@ -25,7 +25,7 @@ class ToolUseBlock(msgspec.Struct, frozen=True, tag_field="type", tag="tool_use"
 
 
 class VendorBlock(msgspec.Struct, frozen=True, tag_field="type", tag="vendor"):
-    """What a vendor did itself within an answer, such as a search; it wants it back unchanged."""
+    """The vendor's own work within an answer, such as a search. It wants it back unchanged."""
 
     vendor: str
     data: dict[str, Any]
@@ -75,7 +75,7 @@ class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user", weakref=True):
-    """What a person, or the tools, said to the model."""
+    """A message from the user or the tools to the model."""
 
     content: tuple[UserBlock, ...]
     synthetic: bool = False
@@ -85,7 +85,7 @@ class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user", wea
 class AssistantMessage(
     msgspec.Struct, frozen=True, tag_field="role", tag="assistant", weakref=True
 ):
-    """What the model said."""
+    """A message of the model."""
 
     content: tuple[AssistantBlock, ...]
     model: str = ""

@@ -6,7 +6,7 @@ import msgspec
 
 
 class ReadableFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sandbox shows and hides; paths are absolute, before and after links."""
+    """The paths that the sandbox shows and hides, before and after links are resolved."""
 
     shown: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()

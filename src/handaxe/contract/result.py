@@ -11,14 +11,14 @@ from handaxe.contract.faults import ToolFailed, ToolFault, describe_error, is_co
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a call gave.
+    """The result of a call.
 
     A tool fills what it knows (`text`, `data`, `content`, `display`, `notes`, `messages`);
     the pipeline fills the rest.
     """
 
     text: str = ""
-    """What the model sees."""
+    """The text for the model."""
     data: Any = None
     """The same facts for a program; of the tool's `output_type`, where it has one."""
     content: tuple[ContentBlock, ...] = ()

@@ -26,7 +26,7 @@ class DecisionObject(msgspec.Struct, frozen=True):
 
 
 class ResultObject(msgspec.Struct, frozen=True):
-    """What a call gave: the same from `call --json`, `run`, `to_json()` and in the event log."""
+    """The result of a call, as `call --json`, `run`, `to_json()` and the event log give it."""
 
     id: str
     tool: str

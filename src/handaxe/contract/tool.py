@@ -55,14 +55,14 @@ class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class State(msgspec.Struct, kw_only=True):
-    """What own tools remember in a session: a subclass with a default for every field.
+    """State of own tools in a session: a subclass with a default for every field.
 
-    A tool declares it in `uses`, or as a parameter of its function. What a call changes in it is
-    saved with the session when the call succeeds, and put back when it fails.
+    A tool declares it in `uses`, or as a parameter of its function. Changes by a call are
+    saved with the session if the call succeeds, and reverted if it fails.
     """
 
     state_name: ClassVar[str] = OWN_STATE
-    """What `Effects.on_state` knows it by."""
+    """The name of the state in `Effects.on_state`."""
 
 
 Args = TypeVar("Args")
@@ -110,7 +110,7 @@ class Tool(Generic[Args]):
     """Whether some of it is made for each call: state, the conversation."""
 
     effects: ClassVar[Effects] = Effects.unknown()
-    """What every call reads and writes, unless `effects_of` says it by the input."""
+    """The reads and writes of every call, unless `effects_of` depends on the input."""
     max_result_chars: ClassVar[float] = 50_000
     """Longer results go to the result store; `inf` if the tool bounds itself."""
     timeout_s: ClassVar[float | None] = None
@@ -174,15 +174,15 @@ class Tool(Generic[Args]):
         return self.prompt()
 
     def user_facing_name(self, args: Args | None = None) -> str:  # noqa: ARG002
-        """What people see for the name; without the input where that is not known yet."""
+        """The name that users see. The input may not be known yet."""
         return self.name
 
     def effects_of(self, args: Args) -> Effects:  # noqa: ARG002 - the default looks at no input
-        """What this very call reads and writes."""
+        """The reads and writes of this call."""
         return self.effects
 
     def subjects(self, args: Args) -> tuple[Subject, ...]:
-        """What a permission rule can match: by default every path field, else the whole input."""
+        """The subjects of permission rules: by default every path field, else the whole input."""
         access: Access | None = None
         subjects: list[Subject] = []
         for name in _find_path_fields(type(args)):
@@ -217,7 +217,7 @@ class Tool(Generic[Args]):
         args: Args,  # noqa: ARG002
         ctx: ToolContext,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """What observers see beside the input, once it is clear that the call can work."""
+        """Facts for observers besides the input, computed once the call is known to work."""
         return {}
 
     async def decide(self, args: Args, ctx: ToolContext) -> Decision | None:  # noqa: ARG002
@@ -225,11 +225,11 @@ class Tool(Generic[Args]):
         return None
 
     async def follow(self, args: Args, ctx: ToolContext) -> tuple[Subject, ...]:  # noqa: ARG002
-        """What the call's names lead to, looked up once the call may run; judged as well."""
+        """The targets of the call's names, resolved once the call may run, and checked too."""
         return ()
 
     async def preview(self, args: Args, ctx: ToolContext) -> Display | None:  # noqa: ARG002
-        """What the call would change, for the permission question."""
+        """The changes that the call would make, for the permission question."""
         return None
 
     async def call(self, args: Args, ctx: ToolContext) -> ToolResult:
@@ -241,7 +241,7 @@ class Tool(Generic[Args]):
         return result
 
     def classifier_text(self, args: Args) -> str:
-        """What a classifier in `auto` mode reads of the call, beside what it would change."""
+        """The description of the call for a classifier in `auto` mode, besides its changes."""
         return " ".join((self.name, *map(_format_subject, self.subjects(args))))
 
     def title(self, partial_input: dict[str, Any]) -> str:
@@ -252,7 +252,7 @@ class Tool(Generic[Args]):
         return name
 
     def show(self, args: Args, result: ToolResult) -> Display | None:  # noqa: ARG002
-        """What a human sees of the result; None shows its text."""
+        """The display of the result for users, or None to show its text."""
         return result.display
 
     def summary(self, args: Args, result: ToolResult) -> str:  # noqa: ARG002
@@ -305,7 +305,7 @@ def _check_facts(given: Mapping[str, Any], tool: str) -> None:
 
 
 def get_display_name(tool: Tool[Args], args: Args | None = None) -> str | None:
-    """What people see for the name of a tool; None where it is the name itself."""
+    """The name that users see for a tool, or None if it is the tool's name."""
     if not tool.has_display_name:
         return None
     try:

@@ -65,7 +65,7 @@ class TrustRequest(Generic[T]):
         return f"{text[:_SHOWN_CHARS]}... (sha256 {sha256(text.encode()).hexdigest()})"
 
     def grant(self, gate: "TrustGate | None") -> T:
-        """What is wished for, if the gate lets a project have it."""
+        """The requested value, if the gate allows it to a project."""
         if self.is_empty or not self.is_projects:
             return self._wanted
         return self._wanted if gate is not None and gate.allows(self) else self._nothing

@@ -217,7 +217,7 @@ class LineLog:
         self._written = 0
 
     def close(self) -> None:
-        """Give the descriptor back; a later append opens the log again."""
+        """Close the descriptor. A later append opens the log again."""
         with self._mutex:
             if self._fd >= 0:
                 close(self._fd)

@@ -20,7 +20,7 @@ _APPEND_ONLY = 0x20
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """What a file has besides its bytes and its name."""
+    """Attributes of a file besides its bytes and its name."""
 
     mode: int
     uid: int

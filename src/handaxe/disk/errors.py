@@ -87,7 +87,7 @@ class DiskWriteFailed(DiskFault):
 
 
 class ReadBackMismatch(OSError):
-    """The file system did not keep what it was given."""
+    """The file system returned other content than was written."""
 
     def __init__(self) -> None:
         super().__init__(errno.EIO, "it reads back differently from what was written")
@@ -97,7 +97,7 @@ class ReadBackMismatch(OSError):
 
 
 def describe_os_error(error: OSError) -> str:
-    """What an operating system error means, without its number."""
+    """The meaning of an operating system error, without its number."""
     if isinstance(error, ReadBackMismatch):
         return str(error)
     return _PLAIN_WORDS.get(error.errno or 0) or (error.strerror or str(error)).lower()

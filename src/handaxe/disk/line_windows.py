@@ -25,7 +25,7 @@ _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 class LineScan(msgspec.Struct, frozen=True):
-    """What one pass over a file found."""
+    """The findings of one pass over a file."""
 
     digest: str
     size_bytes: int
@@ -44,7 +44,7 @@ class LineScan(msgspec.Struct, frozen=True):
 def read_large_window(
     fd: int, info: os.stat_result, real: str, offset: int, limit: int
 ) -> FileWindow:
-    """`limit` lines from line `offset` of an open file, which is closed."""
+    """Read `limit` lines from line `offset` of an open file and close it."""
     try:
         sample = os.pread(fd, SAMPLE_BYTES, 0)
         if b"\0" in sample:

@@ -456,7 +456,7 @@ def has_name_outside(
 def _count_names_inside(
     wanted: os.stat_result, roots: Sequence[str], is_closed: IsClosed, names: int
 ) -> int:
-    """How many open names below `roots` the file has, as far as they were looked for."""
+    """The number of readable names that the file has below `roots`, from a limited search."""
     found, left = 0, MAX_ENTRIES
     waiting = list(roots)
     while waiting and left > 0 and found < names:

@@ -9,7 +9,7 @@ from handaxe.disk.safe_open import find_links
 
 
 def make_private(directory: Path) -> list[Path]:
-    """Make a directory and those missing above it, for their owner alone; what was missing."""
+    """Create a directory and its missing parents for their owner only. Return those created."""
     missing = [place for place in (directory, *directory.parents) if not place.exists()]
     for place in reversed(missing):
         with contextlib.suppress(FileExistsError):

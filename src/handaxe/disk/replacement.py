@@ -101,7 +101,7 @@ class Replacement(msgspec.Struct):
             return self._verify(temporary.fd, digest)
 
     def _make_durable(self, temporary: Temporary, current: CurrentFile) -> str:
-        """Write and sync the new content, while it and the old one are compared; its digest."""
+        """Write and sync the new content, compare it with the old one, and return its digest."""
         is_big = max(self.content.size_bytes, current.size_bytes) > _BIG_BYTES
         with _Beside(lambda: self._compare(current), in_thread=is_big) as compared:
             self._write(temporary)

@@ -31,7 +31,7 @@ _USUAL_TURN_S, _TURN_S = 0.005, 0.0002
 _STUCK_S = 2.0
 """So long large work waits for the one that runs."""
 SMALL = 1 << 17
-"""Up to so many bytes or characters are computed on where they are."""
+"""Up to this many bytes or characters, work runs in the calling thread."""
 
 _NO_MEMORY_S = 0.01
 _reserve = bytearray(1 << 20)
@@ -56,10 +56,10 @@ class ThreadWork(Generic[T]):
         self._ends: list[asyncio.Future[None]] = []
         self.is_over = False
         self.result: asyncio.Future[T] = self._loop.create_future()
-        """What it gives or raises. To cancel this is to stop waiting, and nothing else."""
+        """The result or exception of the work. Cancelling this only stops waiting."""
 
     async def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for its end, however it ends; whether it came in time."""
+        """Wait until it ends in any way and return whether it ended in time."""
         if not self.is_over:
             end: asyncio.Future[None] = self._loop.create_future()
             self._ends.append(end)
@@ -327,7 +327,7 @@ class SlowRecords:
         return is_unstarted
 
     def put_off(self, call_id: str, finish: Callable[[str], Coroutine[Any, Any, object]]) -> bool:
-        """Finish the record of a call later, if a write continues; whether one does."""
+        """Finish the record of a call later if a write continues. Return whether one does."""
         going_on = [job for job in self._writes if not job.is_over]
         self._writes.clear()
         if call_id in self._recording:

@@ -14,7 +14,7 @@ AGENT_TIMEOUT_S = 60.0
 
 
 class HookEventSpec(msgspec.Struct, frozen=True):
-    """What a hook can do at one event."""
+    """The abilities of a hook at one event."""
 
     matched: str | None = None
     """The field that matchers apply to; None: matchers have no meaning."""

@@ -186,7 +186,7 @@ def build_prompt(request: PermissionRequest, roots: tuple[str, ...]) -> str:
 
 
 def _describe_change(request: PermissionRequest) -> str:
-    """What the call would change, if it can be shown, and its other input."""
+    """The changes that the call would make, if they can be shown, and its other input."""
     shown: list[str] = [msgspec.json.encode(request.told_input, enc_hook=str).decode()]
     for block in request.preview or ():
         if isinstance(block, Diff):

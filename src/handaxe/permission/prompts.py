@@ -225,7 +225,7 @@ class PromptQueue:
             self._release()
 
     async def _wait_inside(self, asking: CallSlot, *, in_background: bool) -> None:
-        """Wait like a nested call: not for a call that waits for this one."""
+        """Wait for the prompt. Raises a fault if the call that holds it waits for this one."""
         from handaxe.session.call_cycles import refuse_cycle
 
         asking.waits = lambda: () if self._holder is None else (self._holder,)

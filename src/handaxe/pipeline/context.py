@@ -142,7 +142,7 @@ class PipelineContext(msgspec.Struct):
     )
     """Work that continues after its call; shared with subagents and nested calls."""
     opening: Callable[[], Awaitable[None]] | None = None
-    """What every call waits for: the SessionStart hooks."""
+    """The SessionStart hooks, which every call waits for."""
     call_inside: CallInside | None = None
     """Makes a call inside another one; None without a session."""
     ask_model: "Callable[[str, ModelQuestion], Awaitable[str]] | None" = None

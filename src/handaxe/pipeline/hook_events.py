@@ -81,7 +81,7 @@ class BatchHooks:
     async def fire(
         self, calls: Sequence[tuple[ToolCall, ParsedCall | None]], results: list[ToolResult]
     ) -> list[ToolResult]:
-        """Run the hooks after all calls of a message; their additions go into the last result."""
+        """Run the hooks after all calls of a message and add their texts to the last result."""
         hooks = self._context.hooks
         if not results or not hooks.watches("PostToolBatch"):
             return results

@@ -100,7 +100,7 @@ class DeferredCall(Exception):
 
 
 class CallRefused(Exception):
-    """Permission was refused; the fault for the model and the decision for the log."""
+    """Permission was refused. Holds the fault for the model and the decision for the log."""
 
     def __init__(self, fault: ToolFault, decision: Decision) -> None:
         super().__init__(fault.sentence)
@@ -126,7 +126,7 @@ class InputRewritten(Exception):
 
 
 class HookFeedback:
-    """What hooks returned before the call, besides their decisions."""
+    """Results of hooks before the call, besides their decisions."""
 
     messages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

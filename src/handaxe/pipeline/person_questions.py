@@ -1,4 +1,4 @@
-"""Ask the user about a call, now or later; the prompt is in the log before it is shown."""
+"""Ask the user about a call, now or later. The log has the prompt before it is shown."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ async def take_later_answer(
 async def ask_person(
     question: PermissionRequest, digest: str, decision: Ask, context: PipelineContext
 ) -> Allow | Deny:
-    """Ask the user; the prompt is in the log before it is shown.
+    """Ask the user. The log has the prompt before it is shown.
 
     Raises:
         CallRefused: prompting is not possible.

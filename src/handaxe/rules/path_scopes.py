@@ -27,7 +27,7 @@ from handaxe.text.paths import normalize
 
 
 class Anchors(msgspec.Struct, frozen=True):
-    """What the prefixes of path patterns mean; all absolute and normalized."""
+    """The directories that the prefixes of path patterns stand for, absolute and normalized."""
 
     project_root: str
     """For `/x`, unless the rule has its own root."""

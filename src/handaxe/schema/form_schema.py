@@ -34,7 +34,7 @@ def build_form_schema(form: Any) -> JsonSchema:  # noqa: ANN401 - a type or a sc
 
 
 def read_form(form: Any, filled: object) -> Any:  # noqa: ANN401 - what the form says
-    """What was put in, as the form's own type; of a schema as a dict.
+    """The entered values as the form's own type, or as a dict for a schema.
 
     Raises:
         InputProblems: it does not fit.

@@ -308,7 +308,7 @@ def _is_record(kind: Any) -> bool:  # noqa: ANN401 - any type
 
 
 def _build_key_schema(key: JsonSchema) -> JsonSchema:
-    """What the names of a dict have to be, which are text whatever they mean."""
+    """The pattern for the names of a dict. JSON names are always text."""
     if "enum" in key:
         return {"enum": [value if isinstance(value, str) else str(value) for value in key["enum"]]}
     if key.get("type") == "integer":

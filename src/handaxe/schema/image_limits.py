@@ -46,7 +46,7 @@ _HEAD_CHARS = 256 * 1024
 
 
 class ProviderImageLimits(msgspec.Struct, frozen=True):
-    """What a provider takes."""
+    """The image limits of a provider."""
 
     each_chars: int
     """Of one picture, as base64."""

@@ -100,7 +100,7 @@ def _decode_json(text: str) -> object:
 
 
 def _repair_value(values: dict[str, Any], error: Any) -> str | None:  # noqa: ANN401 - of jsonschema_rs
-    """Put what a text means in its place, if the schema wants another type; the note for it.
+    """Convert a text to the type that the schema wants and return the note about it.
 
     Null where there may be none is left out, without a note: for models that have to name every
     parameter it is the way to say nothing.

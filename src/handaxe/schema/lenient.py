@@ -80,7 +80,7 @@ def _build_input(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401
 
 
 def _find_type_problems(args_type: Any, fitted: dict[str, Any]) -> list[str]:  # noqa: ANN401
-    """What the types of the fields have against their values, one problem for each field."""
+    """The type errors of the fields, one problem for each field."""
     if not hasattr(args_type, "__struct_fields__"):
         return []
     problems: list[str] = []
@@ -99,7 +99,7 @@ def _find_type_problems(args_type: Any, fitted: dict[str, Any]) -> list[str]:  #
 
 
 def _format_type_problem(error: msgspec.ValidationError, field: str) -> str:
-    """What msgspec says of a value, with its place as all problems have it."""
+    """The message of msgspec about a value, with its place in the usual form."""
     place = re.search(_MSGSPEC_PLACE, str(error))
     reason = str(error)[: place.start()] if place else str(error)
     return _format_invalid(join_path(field, place[1] if place else ""), reason)
@@ -451,7 +451,7 @@ def format_value(value: Json) -> str:
 
 
 def describe_coercion(value: Json, read: Json) -> str:
-    """What a lenient reading made of a value."""
+    """The result of a lenient reading of a value."""
     name = get_json_type(read)
     if name in ("array", "object"):
         return f"read a JSON {name} sent as text"

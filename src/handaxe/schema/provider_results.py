@@ -22,7 +22,7 @@ QUOTING_TOOLS = frozenset({"Read", "Grep", "Edit", "MultiEdit", "NotebookEdit"})
 
 
 def collect_result_texts(result: ToolResult) -> list[str]:
-    """What a model reads of a result: its text, more text, notes."""
+    """The text of a result for the model: its text, more text, notes."""
     texts = [result.text, *(block.text for block in result.content if isinstance(block, TextBlock))]
     if not _is_quoting_lines(result):
         texts = [neutralize_result(text, is_preview=_is_preview(result)) for text in texts]

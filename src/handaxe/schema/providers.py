@@ -81,7 +81,7 @@ def to_wire_name(name: str, provider: str) -> str:
 
 
 def get_provider_entry(provider: str, table: dict[str, Any]) -> Any:  # noqa: ANN401 - an entry of the table
-    """What a table by providers holds for one of them."""
+    """The entry of a table for one provider."""
     if provider not in table:
         known = ", ".join(PROVIDERS)
         raise SetupError(f"There is no provider {provider!r}. Choose one of: {known}.")

@@ -38,7 +38,7 @@ def build_result_block(call_id: str, result: ToolResult | None) -> ToolResultBlo
 
 
 def collect_messages(results: Sequence[ToolResult]) -> list[Framed]:
-    """What skills and hooks add to the conversation beside the results, marked as such."""
+    """The additions of skills and hooks to the conversation besides results, marked as such."""
     return [
         frame_reminder(escape_surrogates(text))
         for result in results

@@ -118,7 +118,7 @@ class LineReader:
 
 
 def crop_to_matches(text: str, ranges: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
-    """What is around the first match of a long line, and the matches in it."""
+    """The text around the first match of a long line, and the matches in it."""
     begin = max(0, (ranges[0][0] if ranges else 0) - LEAD_CHARS)
     begin = max(0, min(begin, len(text) - LINE_CHARS))
     end = min(len(text), begin + LINE_CHARS)

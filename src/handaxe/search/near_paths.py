@@ -28,7 +28,7 @@ _SEARCH_TIMEOUT_S = 1.0
 
 
 class NearPaths(msgspec.Struct, frozen=True):
-    """Paths that may have been meant, in a form that tools accept."""
+    """Paths that the caller may have meant, in a form that tools accept."""
 
     near: tuple[str, ...] = ()
     """Paths with a similar spelling."""

@@ -25,7 +25,7 @@ _END_OF_FILE = re.compile(rb"\n\r?\n")
 _COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 _NUMBER = re.compile(rb"\d+[:-](?:\d+:)?")
 _MAX_NUMBER = 64
-"""The number of a line is within so many bytes."""
+"""Maximum length of a line number in bytes."""
 
 
 class HeadingStream:

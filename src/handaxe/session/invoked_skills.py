@@ -38,5 +38,5 @@ class SkillHooks:
         self._hear = hear
 
     def enter(self, skill: SkillInfo) -> str | None:
-        """Put a skill's hooks in force; what is wrong with them, if anything."""
+        """Put a skill's hooks in force and return the problems, if any."""
         return None if skill.powers.is_empty else self._hear(skill)

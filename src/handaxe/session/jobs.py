@@ -102,7 +102,7 @@ class PendingNotices:
         self._announce()
 
     def forget(self, notice_id: str) -> bool:
-        """Mark it as delivered; whether it was waiting."""
+        """Mark it as delivered and return whether it was waiting."""
         if notice_id.endswith(":"):
             job_id = notice_id.removesuffix(":")
             self._left_out.pop(job_id, None)
@@ -310,7 +310,7 @@ class Jobs:
         raise UnknownJob(job_id, self.running())
 
     def add(self, job: Job) -> str:
-        """Take over a running piece of work; its id."""
+        """Take over running work and return its id."""
         job_id = job.state.job_id
         if job_id not in self._jobs or job_id in self._ended:
             # An agent that was woken works on under its old id.
@@ -558,7 +558,7 @@ class Wakeups:
         return len(sleepers)
 
     async def sleep(self, duration_s: float) -> str | None:
-        """Sleep that long; the reason if something woke us before."""
+        """Sleep for a time, and return the reason for an earlier end, if any."""
         sleeper: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._sleepers.add(sleeper)
         try:

@@ -27,7 +27,7 @@ class LineCandidate(msgspec.Struct, frozen=True):
 
 
 class LineCandidates(msgspec.Struct, frozen=True):
-    """What a number may stand for, the newest first."""
+    """The current lines that a number may mean, the newest first."""
 
     lines: tuple[LineCandidate, ...]
     is_complete: bool = True
@@ -35,7 +35,7 @@ class LineCandidates(msgspec.Struct, frozen=True):
 
 
 class LineNumberHistory:
-    """What happened to the numbers since all lines were shown."""
+    """The changes of line numbers since all lines were shown."""
 
     def __init__(self) -> None:
         # Lines that were shown anew, lines that moved, or None where nobody knows how they did.

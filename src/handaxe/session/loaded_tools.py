@@ -6,7 +6,7 @@ from handaxe.contract.events import ToolsLoaded
 
 
 class LoadedTools:
-    """What ToolSearch, or a call made too early, has put before the model."""
+    """The tools that ToolSearch, or a call made too early, has shown to the model."""
 
     def __init__(self, announce: Callable[[ToolsLoaded], object] = lambda _: None) -> None:
         self._names: dict[str, None] = {}
@@ -21,7 +21,7 @@ class LoadedTools:
         return name in self._names
 
     def load(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Mark tools as loaded; those that were not."""
+        """Mark tools as loaded and return those that were not."""
         new = tuple(dict.fromkeys(name for name in names if name not in self._names))
         if new:
             self.replay(new)

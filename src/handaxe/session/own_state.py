@@ -33,7 +33,7 @@ class OwnState:
         return {kind: self._objects.get(kind) or self._make(kind) for kind in states}
 
     def snapshot(self, states: Iterable[type[State]]) -> Snapshot:
-        """What these hold now."""
+        """The current content of these objects."""
         return {kind: msgspec.json.encode(state) for kind, state in self.open(states).items()}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -44,7 +44,7 @@ class OwnState:
                 setattr(state, name, getattr(before, name))
 
     def save(self, states: Iterable[type[State]], call_id: str) -> list[Any]:
-        """Announce what changed; the values.
+        """Announce the changed values and return them.
 
         Raises:
             TypeError, ValueError: it cannot be saved, or not be read again.

@@ -13,7 +13,7 @@ from handaxe.contract.events import CallAsked, CallDecided, CallFinished, Compac
 from handaxe.contract.faults import BadAnswer, NotPending
 
 Answers = Mapping[str, Allow | Deny]
-"""What a person said to questions, by the ids of the calls."""
+"""The user's answers to questions, by call id."""
 _MAX_ANSWERED = 1_000
 
 
@@ -36,7 +36,7 @@ class PendingQuestions:
         self.asked: dict[str, AskedQuestion] = {}
         """By the ids of the calls, the oldest first."""
         self.answers: dict[str, Allow | Deny] = {}
-        """What a person says now, by the ids of the calls."""
+        """The user's new answers, by call id."""
         self.outlive_work = False
         """Whether questions stay open when the work stops, since it is meant to go on later."""
         self.answered: dict[str, None] = {}
@@ -44,7 +44,7 @@ class PendingQuestions:
 
     @property
     def requests(self) -> tuple[PermissionRequest, ...]:
-        """What waits for an answer, the oldest question first."""
+        """The questions that wait for an answer, the oldest first."""
         return tuple(question.request for question in self.asked.values() if question.is_open)
 
     def is_open(self, call_id: str) -> bool:
@@ -127,7 +127,7 @@ class PendingQuestions:
         return cast("dict[str, Allow | Deny]", checked)
 
     def find_answer(self, call_id: str, digest: str) -> Allow | Deny | None:
-        """What a person said now to this very question; said to another one it does not count."""
+        """The user's new answer to this question. An answer to another question does not count."""
         question, answer = self.asked.get(call_id), self.answers.pop(call_id, None)
         if answer is None or question is None or question.digest != digest:
             return None
@@ -158,7 +158,7 @@ def _validate_answer(call_id: object, answer: object) -> Allow | Deny:
 
 
 def compute_question_digest(request: PermissionRequest, facts: Iterable[Any]) -> str:
-    """What an answer is bound to: all that was asked for, and the facts behind it."""
+    """The digest that an answer is bound to: of the whole request and the facts behind it."""
     import hashlib
 
     own = tuple(one for one in request.definitions if one.tool == request.tool)

@@ -26,7 +26,7 @@ Announce = Callable[[FileSeen | FileForgotten], object]
 
 
 class SeenFile(msgspec.Struct, frozen=True):
-    """What the session knows of one file."""
+    """The session's knowledge of one file."""
 
     version: FileVersion
     total_lines: int | None
@@ -61,7 +61,7 @@ class ReadLedger:
         self._announce = announce
 
     def find(self, path: str) -> SeenFile | None:
-        """What was seen of the file at this real path."""
+        """The version of the file at this real path that the session has read."""
         return self._seen.get(path)
 
     def paths(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class ReadLedger:
         return seen
 
     def find_candidates(self, path: str, number: int) -> "LineCandidates":
-        """What the number of a line that was shown with its tag may stand for now."""
+        """The current lines that the number of a tagged line may mean."""
         from handaxe.session.line_numbering import LineNumberHistory
 
         return self._numberings.get(path, LineNumberHistory()).find_candidates(number)

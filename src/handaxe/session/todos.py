@@ -6,7 +6,7 @@ from handaxe.contract.events import Todo, TodosChanged
 
 
 class Todos:
-    """What the model has set itself to do."""
+    """The todo list of the model."""
 
     def __init__(self, announce: Callable[[TodosChanged], object] = lambda _: None) -> None:
         self.items: tuple[Todo, ...] = ()

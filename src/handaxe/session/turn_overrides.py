@@ -36,7 +36,7 @@ class BriefMode:
         self._announce = announce
 
     def switch(self, *, enabled: bool) -> bool:
-        """Turn short answers on or off; whether that changed anything."""
+        """Turn short answers on or off and return whether that changed anything."""
         if enabled == self.enabled:
             return False
         self.enabled = enabled

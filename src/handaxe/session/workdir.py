@@ -63,7 +63,7 @@ class Workdir:
     def resolve(self, path: str) -> str:
         """The absolute form of a path: `~`, `.` and `..` resolved by name.
 
-        Nothing is decoded but the quoted spelling in which odd names are shown.
+        A path may be in the quoted form that results use for names with unusual characters.
         """
         path = _make_absolute(path, self.current, self.home)
         # A working directory that was named through a link is known by that name as well.

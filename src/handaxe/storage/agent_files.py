@@ -29,11 +29,11 @@ class AgentFiles:
         return self.directory / agent_id
 
     def output_of(self, agent_id: str) -> Path:
-        """What an agent says, growing while it works."""
+        """The messages of an agent, appended while it works."""
         return self.place_of(agent_id) / OUTPUT_NAME
 
     def keep(self, state: AgentState) -> None:
-        """Write down how an agent stands; the last line of an agent counts."""
+        """Record the state of an agent. The last line of an agent counts."""
         make_private_directory(self.directory)
         # One write to a file opened for appending: whole lines, whoever else writes.
         place = os.open(self.directory / STATES_NAME, _APPEND, 0o600)

@@ -24,7 +24,7 @@ class ConversationLock:
         """Whether agents may have spoken since the session was opened."""
 
     def take(self, owner: object) -> bool:
-        """Have the conversation until `release`; whether others may have spoken meanwhile.
+        """Lock the conversation until `release`. Return whether others may have written to it.
 
         Raises:
             SessionBusy: another agent has it.

@@ -54,7 +54,7 @@ class PooledFile(ABC):
 
     @abstractmethod
     def release_files(self) -> bool:
-        """Close the files, unless they are needed right now; whether that was done."""
+        """Close the files unless they are needed right now, and return whether they were closed."""
 
     def mark_used(self) -> None:
         """Say that the files were used, and let others rest where too many are open."""
@@ -88,7 +88,7 @@ LONG_CHARS = 16_000
 """A result so long takes longer to write than most calls take to run."""
 
 _WRITTEN_AT_ONCE = (JobStarted, JobEnded, JobsTold, MessagePosted, CallAsked, CallDecided)
-"""What a killed host leaves behind must be known ever after: work, told once, and questions."""
+"""Facts that survive a killed host: background work, its reported end, and questions."""
 _WRITTEN_SOON = (UserSaid, AssistantEnded, JobSaid)
 
 _OFFSET_BYTES = 8
@@ -320,7 +320,7 @@ class EventLog(PooledFile):
             _log.error("the event log could not be written: %s", error)
 
     def flush(self) -> None:
-        """Write every event taken so far; what waits for a long one comes soon after that."""
+        """Write every event received so far. Events that wait for a long one follow soon."""
         if self._behind is not None:
             return
         waiting, self._waiting = self._waiting, []
@@ -339,7 +339,7 @@ class EventLog(PooledFile):
                 self.replay(event.call_id, offset)
 
     def flush_but_long_look(self) -> None:
-        """Write every event taken so far; a long result of a call that only looked comes soon.
+        """Write every event received so far. A long result of a read-only call follows soon.
 
         Its start is in the log then, so that a killed process leaves a call without an end
         there, and not the silence of a call that was never made.
@@ -359,7 +359,7 @@ class EventLog(PooledFile):
         self._result_at.keep(call_id, offset.to_bytes(_OFFSET_BYTES, "little"))
 
     def has_result(self, call_id: str) -> bool:
-        """Whether the result of a call is in the log, as far as known."""
+        """Whether the log is known to have the result of a call."""
         return self._result_at.get(call_id) is not None
 
     def result_of(self, call_id: str) -> ToolResult | None:
@@ -571,7 +571,7 @@ class LoggedEvents:
 
     @property
     def damage(self) -> list[str]:
-        """What was skipped so far, one sentence each."""
+        """The skipped parts so far, one sentence each."""
         found = [f"line {damage.line_number}: {damage.reason}" for damage in self._scan.damages]
         torn_bytes = self._scan.torn_bytes
         if torn_bytes and self._scan.damages[-1].size_bytes == torn_bytes:

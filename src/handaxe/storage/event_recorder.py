@@ -39,7 +39,7 @@ class EventListener:
         self._context = copy_context()
         self._problems = problems
         self.queue: ListenerQueue | None = None
-        """What an async function has still to hear."""
+        """Events that an async function has not received yet."""
 
     def hear(self, event: Event) -> None:
         """Deliver soon: the work of a listener is not a part of the call."""
@@ -129,7 +129,7 @@ class EventRecorder:
         return (self.shared_calls or self.log).result_of(call_id)
 
     def history(self) -> SessionHistory:
-        """What the log says of the past."""
+        """The past of the session, as the log has it."""
         return read_history(self._path)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -155,7 +155,7 @@ class EventRecorder:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with those who listen; for a person."""
+        """Problems of listeners, in words for the user."""
         return tuple(self._problems.values())
 
     def flush(self) -> None:
@@ -209,7 +209,7 @@ Learn = Callable[[str, str, object], None]
 
 
 class SharedCalls:
-    """What one holder knows of the calls of all, by what they write to the common log."""
+    """One holder's knowledge of all calls, from the common log."""
 
     def __init__(self, hold: SessionLock, log: EventLog, path: Path) -> None:
         self._hold = hold

@@ -30,7 +30,7 @@ def note_failure(name: str, error: BaseException, problems: dict[str, str]) -> N
 
 
 class ListenerQueue:
-    """What one async listener has still to hear."""
+    """Events that one async listener has not received yet."""
 
     def __init__(self, name: str, context: Context, problems: dict[str, str]) -> None:
         self._name = name

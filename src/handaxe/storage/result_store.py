@@ -26,13 +26,13 @@ class DiskResultStore(ResultStore):
         self._retention_days = retention_days
 
     def keep(self, call_id: str, text: str) -> str:
-        """Store the whole text; the path it can be read from."""
+        """Store the whole text and return the path to read it from."""
         # A file with a NUL is binary to whoever reads it: spelled out, as halves of characters are.
         text = self._redactor.redact(text)
         return self._keep(call_id, text.replace("\0", "\\x00").encode(), ".txt")
 
     def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
-        """Store any content under a name with this suffix; the path of the file."""
+        """Store any content under a name with this suffix and return the path of the file."""
         return self._keep(call_id, self._redactor.redact_bytes(content), suffix)
 
     def _keep(self, call_id: str, content: bytes, suffix: str) -> str:

@@ -86,7 +86,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     open: bool = msgspec.field(default=False, name="is_open")
     """Whether a process has it open now."""
     damage: tuple[str, ...] = ()
-    """What cannot be read of its log and its undo record, one sentence each."""
+    """Damaged parts of its log and its undo record, one sentence each."""
 
 
 class ConversationSummary(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class ConversationSummary(msgspec.Struct, frozen=True):
 
 
 class SessionHistory(msgspec.Struct):
-    """What a log says of a session's past, enough to go on from there."""
+    """The past of a session from its log, enough to continue it."""
 
     started: SessionStarted | None = None
     results: dict[str, int] = {}
@@ -121,14 +121,14 @@ class SessionHistory(msgspec.Struct):
     chosen: AgentChosen | None = None
     todos: TodosChanged | None = None
     states: dict[str, Any] = {}
-    """What own tools remember, by the names of the types."""
+    """The saved state of own tools, by the names of the types."""
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
     sources: list[WebSource] = []
     skills: list[SkillInvoked] = []
     skill_hooks: list[SkillHooksEntered] = []
     skill_hooks_run: list[HookRan] = []
-    """What hooks that skills brought have done."""
+    """The hooks of skills that have run."""
     instructions: list[str] = []
     """Files of instructions that began to count while the agent worked."""
     is_closed: bool = False
@@ -138,7 +138,7 @@ class SessionHistory(msgspec.Struct):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was dropped of the log, in a sentence for a person; mostly nothing."""
+        """The dropped parts of the log, in a sentence for the user. Usually empty."""
         if not self.damage:
             return ()
         shown = "; ".join(self.damage[:_SHOWN_DAMAGES])
@@ -441,7 +441,7 @@ def find_session_directory(home: Path, session_id: str, *, root: str | None = No
 
 
 def refuse_other_root(session_id: str, recorded: str | None, root: str) -> None:
-    """Make sure that a session belongs to a project; a log without a project belongs to none.
+    """Refuse a session that belongs to another project. A log may name no project at all.
 
     Raises:
         SessionElsewhere: its log names another one.
@@ -454,7 +454,7 @@ def refuse_other_root(session_id: str, recorded: str | None, root: str) -> None:
 
 @contextlib.contextmanager
 def _convert_os_errors(what: str) -> Generator[None]:
-    """What the system says to it, in one line."""
+    """Convert errors of the system to a sentence in one line."""
     try:
         yield
     except DiskFault as error:

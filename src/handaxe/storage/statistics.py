@@ -18,18 +18,18 @@ _SERVER = "mcp__"
 
 
 class ToolCost(msgspec.Struct):
-    """What one tool, or all tools of one MCP server, cost."""
+    """The cost of one tool, or of all tools of one MCP server."""
 
     name: str
     calls: int = 0
     failed: int = 0
     input_tokens: int = 0
-    """What the model wrote to call it."""
+    """The tokens of the inputs that the model wrote."""
     result_tokens: int = 0
     """The size of the results for the model."""
     duration_ms: float = 0.0
     definition_tokens: int = 0
-    """What its definition adds to every request it is offered in."""
+    """The tokens that its definition adds to every request with it."""
     sessions: int = 0
     """In how many sessions it was called."""
     offered_in: int = 0
@@ -37,12 +37,12 @@ class ToolCost(msgspec.Struct):
 
     @property
     def tokens(self) -> int:
-        """What its calls put into conversations."""
+        """The tokens that its calls added to conversations."""
         return self.input_tokens + self.result_tokens
 
 
 class HookCost(msgspec.Struct):
-    """What one hook cost at one event."""
+    """The cost of one hook at one event."""
 
     name: str
     event: str
@@ -69,7 +69,7 @@ class Statistics(msgspec.Struct, frozen=True):
 def collect_statistics(
     home: Path, *, root: str | None = None, since: float = 0.0, session_id: str | None = None
 ) -> Statistics:
-    """What tools cost in the sessions of a project, or of all, used since a moment."""
+    """The cost of tools in the sessions of a project, or of all, since a point in time."""
     costs: dict[str, ToolCost] = {}
     hooks: dict[tuple[str, str], HookCost] = {}
     counted = 0

@@ -64,7 +64,7 @@ class DiskTaskList(TaskStore):
         return tuple(self._read()[0].tasks.values())
 
     async def change(self, task_id: str, change: TaskChange) -> tuple[Task, Task]:
-        """Change a task as one step; how it was and how it is."""
+        """Change a task in one step and return its old and its new state."""
 
         def apply(stored: _Stored) -> tuple[Task, Task]:
             before = _find_task(stored, task_id)

@@ -57,7 +57,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 async def run_scenario(scenario: Scenario, root: Path, home: Path) -> list[str]:
-    """Run a scenario in an empty directory; the differences."""
+    """Run a scenario in an empty directory and return the differences."""
     _write_files(root, scenario.files)
     problems: list[str] = []
     async with Session(

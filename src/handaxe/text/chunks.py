@@ -31,7 +31,7 @@ def yield_turn() -> None:
 
 
 def is_long(value: object, depth: int = 4) -> bool:
-    """Whether a value holds a long text or many values, as far as a short look can tell."""
+    """Whether a value seems to hold a long text or many values, by a quick check."""
     kind = value.__class__
     if kind is dict and depth:
         for one in cast("dict[object, object]", value).values():

@@ -86,7 +86,7 @@ def join_framed(*pieces: str) -> Framed:
 
 
 def frame_reminder(*pieces: str) -> Framed:
-    """What no person said, marked as the runtime's."""
+    """Text that no user wrote, marked as the runtime's."""
     return frame("system-reminder", *pieces)
 
 

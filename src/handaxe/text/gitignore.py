@@ -53,9 +53,9 @@ class Segment(msgspec.Struct, frozen=True):
     literal: str | None
     """The one name it matches, if it has no wildcard."""
     suffix: str
-    """What every matching name ends in."""
+    """The common suffix of every matching name."""
     prefix: str = ""
-    """What every matching name begins with."""
+    """The common prefix of every matching name."""
 
 
 Segments = tuple[Segment | None, ...]

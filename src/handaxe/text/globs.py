@@ -144,7 +144,7 @@ def _parse_glob_segments(pattern: str, spelling: str) -> Segments:
 
 
 def _build_prefix_regex(segments: Segments, depth: int) -> str | None:
-    """What a directory so many names deep must look like to hold a match; None if none can."""
+    """A regular expression for parents of a match at this depth, or None if there is none."""
     sources: list[str] = []
     for segment in segments[:depth]:
         if segment is None:

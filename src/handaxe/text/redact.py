@@ -47,7 +47,7 @@ class Redactor:
         return bool(self._texts)
 
     def learn(self, variables: Mapping[str, str]) -> None:
-        """Hide the values of these variables too, as far as they are secrets."""
+        """Hide the secret values of these variables too."""
         found: dict[str, str] = {}
         for name, value in variables.items():
             if self._known.get(name) != value:
@@ -129,7 +129,7 @@ class RedactedStream:
         """The end of the received text, which may be the beginning of a secret."""
 
     def feed(self, piece: bytes) -> bytes:
-        """What is certain now; the rest is held until more comes."""
+        """The redacted text that is certain now. The rest is held until more arrives."""
         data = self.held + piece
         begun = self._find_begun(data, 0)
         written: list[bytes] = []
@@ -146,7 +146,7 @@ class RedactedStream:
         return b"".join(written)
 
     def finish(self) -> bytes:
-        """What was held, now that nothing more comes."""
+        """The held text, at the end of the input."""
         rest, self.held = self.held, b""
         return _replace(rest, self._needles)
 

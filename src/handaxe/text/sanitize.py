@@ -123,7 +123,7 @@ def to_plain_values(value: Any, depth: int = MAX_DEPTH, made: dict[int, Any] | N
 
 
 def to_json_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
-    """What JSON has in place of a value it does not know: a plain kind of it, or its words."""
+    """The JSON replacement for a value of unknown type: a simple type, or its text."""
     plain = to_plain_leaf(value)
     return to_safe_text(value) if plain is value else plain
 

@@ -91,7 +91,7 @@ class TreeTracker:
             self._begin(call_id, tool, scopes, outside, evidence or Evidence({}))
 
     def gather_evidence(self, scopes: Sequence[str], written: WriteTargets | None) -> Evidence:
-        """What will prove that a call wrote a path: named directories, its words, or a trace."""
+        """The evidence that a call wrote a path: named directories, its words, or a trace."""
         return Evidence.from_targets(self._journal.directory, scopes, written)
 
     def open_trace(self, call_id: str) -> int | None:

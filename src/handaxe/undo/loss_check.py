@@ -94,7 +94,7 @@ class LossFinder:
         return self._explain(lost, tree.limits)
 
     def _survey(self, paths: Sequence[str], limits: SnapshotLimits, most: int) -> Reasons | None:
-        """What would be left out of the roots; None if that needs a larger search."""
+        """The paths of the roots that would be left out, or None if that needs a larger search."""
         lost: Reasons = {}
         tops = [path for path in paths if _is_directory(path)]
         entries = size_bytes = 0

@@ -20,7 +20,7 @@ from handaxe.undo.write_extent import CANNOT_READ, TOO_LARGE, Places, WriteTarge
 
 
 class OutsideStates(msgspec.Struct, frozen=True):
-    """What was saved outside the roots for a call."""
+    """The saved states outside the roots for a call."""
 
     states: tuple[PathState, ...] = ()
     lost: dict[str, str] = {}

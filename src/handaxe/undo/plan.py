@@ -367,7 +367,7 @@ def _is_same_file(step: UndoStep, now: PathState, own_links: OwnLinks) -> bool:
 
 
 def find_left_states(entry: CallEntry) -> AfterRecord:
-    """What an interrupted call left."""
+    """The rest of an interrupted call."""
 
     def look_at(place: str, _: PathState | None) -> PathState:
         return read_state(place)[0]

@@ -38,7 +38,7 @@ STAMP_NAME = ".undo-pruned"
 
 
 class PruneResult(msgspec.Struct, frozen=True):
-    """What a pruning removed, or would remove."""
+    """The items that pruning removed, or would remove."""
 
     journal_parts: int
     """Parts of journals that were removed or rewritten."""

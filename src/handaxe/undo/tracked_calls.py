@@ -195,7 +195,7 @@ class ChangeRecorder:
         )
 
     def _find_left_outside(self, call_id: str, call: TrackedCall) -> list[PathState]:
-        """What the call left outside the roots, except where a later call changed it."""
+        """The call's changes outside the roots, except those that a later call changed again."""
         found = {state.place: state for state in call.outside.states}
         if not found:
             return []

@@ -148,7 +148,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """Damaged parts of the record, as far as it was read; for the user."""
+        """Damaged places in the parts of the record that were read, for the user."""
         journal = self.__dict__.get("_journal")
         return journal.warnings if journal is not None else ()
 

@@ -136,7 +136,7 @@ def _find_kind(node: Node) -> StateKind:
 def recover_tracked_changes(
     tracked: TrackedRecord, home: Path, store: ContentStore, directory: Path
 ) -> MovedRecord:
-    """What a command found and left, if its baseline can still be read.
+    """The states before and after a command, if its baseline is still readable.
 
     `directory` is the session's.
     """

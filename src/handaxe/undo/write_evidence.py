@@ -119,7 +119,7 @@ class Evidence:
         return frozenset(self._fresh)
 
     def settle(self, paths: Iterable[str]) -> None:
-        """Mark the traced writes of these paths as found."""
+        """Mark the traced writes of these paths as handled."""
         self._fresh.difference_update(paths)
 
     def is_proved_now(self, path: str) -> bool:

@@ -59,7 +59,7 @@ ROOM_OUTSIDE = ExtentLimits(MAX_FILES, MAX_BYTES)
 
 
 class WriteTargets(msgspec.Struct):
-    """What a command can change."""
+    """The paths that a command can change."""
 
     inside: Places = {}
     outside: Places = {}
@@ -105,7 +105,7 @@ def resolve_extent(
     room: ExtentLimits,
     outside: ExtentLimits = ROOM_OUTSIDE,
 ) -> WriteTargets:
-    """What the command can change in the roots and elsewhere; `own` are handaxe's files."""
+    """The paths that the command can change in the roots and elsewhere. `own` is handaxe's."""
     roots, own = [os.path.realpath(root) for root in roots], os.path.realpath(own)
     steps = [_resolve_act(act) for act in extent.acts]
     doubts = list(_find_doubts(extent, steps, roots))
@@ -354,7 +354,7 @@ def _list_names(directory: str) -> list[str]:
 
 def _check_own(path: str, names: tuple[str, ...] | None, own: str) -> None:
     if is_within(path, (own,)) or (names is None and is_within(own, (path,))):
-        raise UnboundedWrite(f"{path} contains more than files of the project")
+        raise UnboundedWrite(f"{path} also contains files outside the project")
 
 
 def _check_files(places: Places, room: ExtentLimits) -> ExtentLimits:

@@ -92,7 +92,7 @@ class LocalWeb(Web):
         )
 
     async def resolve(self, call_id: str, address: WebAddress) -> tuple[NearAddress, ...]:
-        """Look the host up for a call; the addresses near by that it leads to."""
+        """Look up the host for a call and return the local addresses that it leads to."""
         cached = self._find_cached(address)
         if cached is not None:
             return cached.near

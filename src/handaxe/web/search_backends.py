@@ -32,7 +32,7 @@ def list_key_variables(backend: str) -> tuple[str, ...]:
 
 
 def find_setup_problem(options: WebOptions, env: Mapping[str, str] = os.environ) -> str | None:
-    """What a person has to do before WebSearch works; None if it is set up."""
+    """The steps to enable WebSearch, or None if it is enabled."""
     backend = options.search
     if backend is None:
         return (

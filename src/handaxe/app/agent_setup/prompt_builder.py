@@ -80,7 +80,7 @@ class SystemPromptBuilder:
         self.problems: tuple[str, ...] = ()
 
     async def load(self, workplace: LoopContext) -> tuple[str, ...]:
-        """Read the environment and the project once; notices for the user."""
+        """Read the environment and the project once and return notices for the user."""
         if self._environment is not None:
             return ()
         self._workplace = workplace

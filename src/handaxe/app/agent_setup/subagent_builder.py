@@ -203,7 +203,7 @@ class _PrefixedCheckpoints(Checkpoints):
         await self._record.before(f"{self._agent_id}.{call_id}", tool, effects)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
-        """Record the end of the call; notes for its result."""
+        """Record the end of the call and return notes for its result."""
         return await self._record.after(f"{self._agent_id}.{call_id}")
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:

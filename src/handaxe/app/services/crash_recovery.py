@@ -26,7 +26,7 @@ def recover_project(home: Path, root: str, session_id: str | None) -> RecoveryRe
 
 
 def recover_changes(home: Path, root: str, session_id: str | None) -> tuple[str, ...]:
-    """Finish or remove changes of killed processes; notices."""
+    """Finish or remove changes of killed processes and return notices about them."""
     warnings = _repair_files(home)
     if _list_names(home / "open-journals"):
         from handaxe.undo.journal_recovery import recover_killed

@@ -25,7 +25,7 @@ from handaxe.storage.sessions import SessionHistory
 
 
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service can use."""
+    """The ports that a service can use."""
 
     session_id: str
     data_home: Path

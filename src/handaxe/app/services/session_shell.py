@@ -47,7 +47,7 @@ class SessionConfiner(Confiner):
         return self._confiner().is_confining(command, unconfined=unconfined)
 
     def get_readable_files(self) -> ReadableFiles | None:
-        """What confined programs can read."""
+        """The paths that confined programs can read."""
         if not self._session_context.configuration.settings.sandbox.enabled:
             return None
         return self._confiner().get_readable_files()

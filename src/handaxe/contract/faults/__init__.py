@@ -316,7 +316,7 @@ def is_system_error(error: BaseException) -> bool:
 
 
 def describe_system_error(error: BaseException) -> str:
-    """What the system said, and of which file."""
+    """The system's error message and the file it is about."""
     if not isinstance(error, OSError):
         return describe_error(error)
     named = f" ({error.filename!r})" if error.filename is not None else ""

@@ -52,7 +52,7 @@ class RefusedAddress(ToolFault):
 
 
 class NoConnection(ToolFault):
-    """The host has an address and cannot be reached."""
+    """The host name resolves, but no connection is possible."""
 
     code = "web.egress"
 

@@ -28,7 +28,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     max_turns: int | None = None
     background: bool = False
     skills: tuple[str, ...] = ()
-    """Skills whose texts it has in sight from the start."""
+    """Skills whose texts it has from the start."""
     mcp_servers: tuple[str | dict[str, Any], ...] = ()
     """Servers: names of the session's, or definitions of its own by name."""
     hooks: dict[str, Any] = {}
@@ -46,7 +46,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is started for."""
+    """The task and options of a new agent."""
 
     description: str
     prompt: str
@@ -83,12 +83,12 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     last_active_at: float = 0.0
     output_file: str = ""
     result: str = ""
-    """What it said last."""
+    """Its last message."""
     is_read: bool = False
     """Whether its result reached its starter."""
     stopped_by_user: bool = False
     ended_by: EndedBy | None = None
-    """What ended it, where that was not its own end."""
+    """The cause of the end, if the agent did not finish by itself."""
     effort: str | None = None
     isolation: Isolation | None = None
     worktree_path: str = ""

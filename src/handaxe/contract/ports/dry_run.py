@@ -9,7 +9,7 @@ from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command said and changed where nothing of it lasts."""
+    """The output and the changes of a command that ran without lasting effect."""
 
     output: CommandOutput
     end: CommandEnd

@@ -29,7 +29,7 @@ class ResolvedPath(msgspec.Struct, frozen=True):
     path: str
     """Absolute, with `.` and `..` resolved by name."""
     real: str
-    """After links, as far as they were followed."""
+    """The path after resolving those links that were followed."""
     is_final: bool
     """Whether all links were followed; outside the roots that waits for permission."""
 
@@ -138,7 +138,7 @@ class Files(ABC):
         """
 
     async def compute(self, work: Callable[[], T], size: int) -> T:  # noqa: ARG002
-        """What `work` gives, which only computes, on about so many bytes or characters.
+        """Run `work`, which only computes, on about this many bytes or characters.
 
         Of much of it an event loop should notice nothing.
         """

@@ -33,7 +33,7 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A program with its first arguments that a shell's line is handed to instead."""
     cwd: str
     env: Mapping[str, str] = {}
-    """What the program finds in its environment beside the few harmless names it always gets."""
+    """Variables of its environment besides the few harmless ones that every hook gets."""
     env_names: tuple[str, ...] = ()
     """Variables of this process that it finds too, names or patterns."""
     timeout_s: float
@@ -64,7 +64,7 @@ class HookRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookResponse(msgspec.Struct, frozen=True):
-    """What a server answered, cut where it was too much."""
+    """The answer of a server, cut if it is too long."""
 
     status: int
     body: bytes
@@ -95,7 +95,7 @@ class HookPrograms(ABC):
 
 
 class HookQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook wants to know about one event."""
+    """The facts that a hook gets about one event."""
 
     prompt: str
     """The hook's own words with the event in them."""

@@ -1,4 +1,4 @@
-"""Servers of other people's tools, resources and prompts, as far as a session can see them."""
+"""The MCP servers of a session: their tools, resources and prompts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -85,7 +85,7 @@ class McpServers(ABC):
 
     @abstractmethod
     async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
-        """What servers hand out; one that cannot be asked is left out unless it was named."""
+        """The resources of servers. A server that fails is left out unless it was named."""
 
     @abstractmethod
     async def read(self, server: str, uri: str, call_id: str) -> tuple[McpContent, ...]:
@@ -130,7 +130,7 @@ class McpServers(ABC):
 
     @abstractmethod
     async def logout(self, server: str) -> bool:
-        """Forget a login, and have its tokens revoked where that can be; whether there was one."""
+        """Delete a login, revoke its tokens if possible, and return whether there was one."""
 
 
 class McpLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -141,7 +141,7 @@ class McpLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: float | None = None
     """In seconds of the clock; None if it is unknown."""
     scope: str | None = None
-    """What was granted, words between blanks."""
+    """The granted scopes, separated by spaces."""
     resource: str | None = None
     """For which server the tokens are meant, if that has to be said."""
     token_endpoint: str = ""

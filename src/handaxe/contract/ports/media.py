@@ -13,7 +13,7 @@ PageRange = tuple[int, int | None]
 
 
 class ImageLimits(msgspec.Struct, frozen=True):
-    """What a picture may be at most."""
+    """The limits of an image."""
 
     max_side: int
     max_bytes: int

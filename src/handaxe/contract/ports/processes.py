@@ -7,7 +7,7 @@ import msgspec
 
 
 class ChildProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """What is started, and with what around it."""
+    """The program to start, with its options."""
 
     argv: tuple[str, ...]
     cwd: str

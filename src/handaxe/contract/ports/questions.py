@@ -11,7 +11,7 @@ class QuestionOption(msgspec.Struct, frozen=True, kw_only=True):
     """One ready-made answer."""
 
     label: Annotated[str, "The answer in 1-5 words."]
-    description: Annotated[str, "What choosing it means."] = ""
+    description: Annotated[str, "The meaning of this choice."] = ""
     preview: Annotated[str | None, "Text shown beside the choice, such as a code sample."] = None
 
 
@@ -29,7 +29,7 @@ class UserQuestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person said."""
+    """The user's answers."""
 
     answers: dict[str, str] = {}
     """The chosen labels by the question's text; several are joined with `, `."""
@@ -50,7 +50,7 @@ class Questions(ABC):
 
 
 class ElicitationForm(msgspec.Struct, frozen=True):
-    """What a tool or an MCP server asks of a person: a form, or an address to open."""
+    """A request of a tool or an MCP server to the user: a form, or an address to open."""
 
     source: str
     """The tool or server that asks."""
@@ -77,4 +77,4 @@ class FormPresenter(ABC):
 
     @abstractmethod
     async def show(self, form: ElicitationForm) -> dict[str, Any] | None:
-        """What the person put in; None declines."""
+        """The values that the user entered, or None if the user declined."""

@@ -8,8 +8,8 @@ class ResultStore(ABC):
 
     @abstractmethod
     def keep(self, call_id: str, text: str) -> str:
-        """Store the whole text; the path it can be read from."""
+        """Store the whole text and return the path to read it from."""
 
     @abstractmethod
     def keep_bytes(self, call_id: str, content: bytes, suffix: str) -> str:
-        """Store bytes under a name with this suffix; the path of the file."""
+        """Store bytes under a name with this suffix and return the path of the file."""

@@ -146,7 +146,7 @@ class TextFound(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: list[MatchLine] = []
     more_lines: list[FileText] = []
-    """What follows `lines` on a page of very many."""
+    """The lines after `lines`, on a page with very many."""
     shown_lines: int = 0
     entries: list[FileMatch] = []
     total_files: int | None = None

@@ -58,7 +58,7 @@ class SettingsStore(ABC):
 
     @abstractmethod
     async def change(self, key: str, value: object, scope: Scope) -> SettingValue:
-        """Write a value, or remove it with None; the setting as it is then in force.
+        """Write a value, or remove it with None. Return the setting that is then in force.
 
         Raises:
             SettingNotWritten: the file could not be changed.

@@ -23,14 +23,14 @@ class Socket(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run: exactly the string that was judged, in one shell."""
+    """The exact string to run in one shell, as it was checked."""
 
     call_id: str
     command: str
     description: str = ""
     cwd: str
     env: Mapping[str, str] = {}
-    """What the command finds beside the session's own environment."""
+    """Variables of the command besides the session's own environment."""
     unconfined: bool = False
     """Asked for and allowed to run outside the sandbox."""
     kind: Literal["shell", "monitor"] = "shell"
@@ -41,7 +41,7 @@ class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command said: its two ends, as text fit for a model, and the true totals."""
+    """The output of a command: its start and end as text for a model, and the true totals."""
 
     head: str
     tail: str
@@ -66,7 +66,7 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
     survivors: int = 0
     """Processes it had left running, which were ended."""
     notes: tuple[str, ...] = ()
-    """What its confinement refused it, as sentences."""
+    """Refusals of its sandbox, as sentences."""
 
 
 class RunningCommand(Job):
@@ -79,7 +79,7 @@ class RunningCommand(Job):
 
     @abstractmethod
     def output(self, limit_chars: int) -> CommandOutput:
-        """What it has said so far, at most this much of it."""
+        """The output so far, up to this size."""
 
     @abstractmethod
     def let_go(self) -> None:
@@ -143,14 +143,14 @@ class Confiner(ABC):
     @property
     @abstractmethod
     def level(self) -> ConfinementLevel:
-        """What holds for programs that are confined."""
+        """The restrictions of confined programs."""
 
     @abstractmethod
     def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
         """Whether this command would run inside; what auto-allowing rests on."""
 
     def get_readable_files(self) -> ReadableFiles | None:
-        """What confined programs can read; None where reading is not limited."""
+        """The paths that confined programs can read, or None if reading is not limited."""
         return None
 
     def explain_closed_host(self, host: str) -> str | None:  # noqa: ARG002 - nothing is closed by default
@@ -192,7 +192,7 @@ class Shell(ABC):
         return {}
 
     async def seek(self, program: str, cwd: str) -> str:  # noqa: ARG002 - cannot by default
-        """Look again for a program that a command did not find; a sentence on it, or nothing.
+        """Search again for a missing program and return a sentence about it, or an empty text.
 
         Where it is found, later commands find it too.
         """

@@ -10,12 +10,12 @@ from handaxe.contract.trust_gate import TrustRequest
 
 
 class SkillCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a skill does beside telling its text."""
+    """The capabilities of a skill besides its text."""
 
     allowed_tools: tuple[str, ...] = ()
     """Rules that hold for the turn that runs it."""
     hooks: dict[str, Any] = {}
-    """What runs at events since it was run, as in settings."""
+    """Hooks that are active once the skill has run, in the form of the settings."""
     commands: tuple[str, ...] = ()
     """Commands whose output becomes a part of its text."""
 
@@ -33,7 +33,7 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     """Names of its arguments, in order."""
     powers: TrustRequest[SkillCapabilities] = TrustRequest(NO_POWERS, NO_POWERS, key="")
-    """What it does beside telling its text, where that is granted."""
+    """The granted capabilities of the skill besides its text."""
     disallowed_tools: tuple[str, ...] = ()
     """Rules for what that turn may not do."""
     model: str | None = None

@@ -28,7 +28,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What shall be different; None leaves a thing alone."""
+    """The changes of a task. None leaves a field unchanged."""
 
     status: TaskStatus | Literal["deleted"] | None = None
     subject: str | None = None
@@ -82,7 +82,7 @@ class TaskStore(ABC):
 
     @abstractmethod
     async def change(self, task_id: str, change: TaskChange) -> tuple[Task, Task]:
-        """Change a task as one step; how it was and how it is.
+        """Change a task in one step and return its old and its new state.
 
         Raises:
             ToolFault: no such task, another agent has it, or tasks would wait for each other.

@@ -32,7 +32,7 @@ class UndoRequest(msgspec.Struct, frozen=True):
 
 
 class PathChange(msgspec.Struct, frozen=True, rename="camel"):
-    """What a call did to one path."""
+    """The change of one path by a call."""
 
     file_path: str
     change: ChangeKind
@@ -77,7 +77,7 @@ class RestoredPath(msgspec.Struct, frozen=True):
 
 
 class UndoResult(msgspec.Struct, frozen=True):
-    """What an undo did."""
+    """The result of an undo."""
 
     calls: tuple[ChangedCall, ...]
     """Newest first."""
@@ -104,7 +104,7 @@ class ChangeHistory(ABC):
 
     @abstractmethod
     def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
-        """What putting this back would do to the first `most` paths; nothing is done."""
+        """Predict the changes of an undo for the first `most` paths, without doing anything."""
 
     @abstractmethod
     async def put_back(self, call_id: str, wanted: UndoRequest) -> UndoResult:

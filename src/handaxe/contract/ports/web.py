@@ -1,4 +1,4 @@
-"""Fetch pages and search the web; what is connected to was checked before."""
+"""Fetch pages and search the web. The addresses were checked before."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class WebAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What credentials are for."""
+        """The purpose of credentials."""
         return self.scheme, self.host, self.port
 
 
@@ -37,7 +37,7 @@ class NearAddress(msgspec.Struct, frozen=True):
 
 
 class FetchedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server answered."""
+    """The answer of a server."""
 
     url: str
     """Where the answer came from, after redirects."""
@@ -84,7 +84,7 @@ class Web(ABC):
 
     @abstractmethod
     async def resolve(self, call_id: str, address: WebAddress) -> tuple[NearAddress, ...]:
-        """Look the host up for a call; the addresses near by that it leads to.
+        """Look up the host for a call and return the local addresses that it leads to.
 
         Raises:
             ToolFault: `web.dns`, `web.policy`.
@@ -123,4 +123,4 @@ class WebSearcher(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is called in results."""
+        """The name of the backend in results."""

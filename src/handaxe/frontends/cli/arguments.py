@@ -67,7 +67,7 @@ class OptionGroup(NamedTuple):
 
 
 class CommandPage(NamedTuple):
-    """What a command, or one action of a command, takes and what its help says."""
+    """The arguments and the help of a command, or of one action of a command."""
 
     summary: str
     """An imperative for the list of commands."""
@@ -75,9 +75,9 @@ class CommandPage(NamedTuple):
     """Command lines with their meaning."""
     groups: tuple[OptionGroup, ...] = ()
     usage: tuple[str, ...] = ()
-    """What follows `handaxe`, where it does not follow from the arguments."""
+    """The usage after `handaxe`, if it cannot be generated from the arguments."""
     about: str = ""
-    """What the first sentence leaves out."""
+    """The rest of the help after the first sentence."""
     hidden: tuple[Argument, ...] = ()
     """Arguments that are accepted and not shown."""
     actions: "Mapping[str, CommandPage]" = {}  # noqa: RUF012 - nobody changes it

@@ -65,7 +65,7 @@ _GO_ON = "Continue from where you left off."
 
 
 def run_headless(arguments: argparse.Namespace) -> int:
-    """Run without a terminal; the exit code."""
+    """Run without a terminal and return the exit code."""
     _check_options(arguments)
     try:
         opener = AgentFactory(arguments)
@@ -96,7 +96,7 @@ class _RunSignals:
         self._task: asyncio.Task[int] | None = None
 
     def run(self, work: "Callable[[_RunSignals], Coroutine[Any, Any, int]]") -> int:
-        """Run to the end; the exit code."""
+        """Run to the end and return the exit code."""
         with SignalListener(*list_ending_signals()) as signals:
             return asyncio.run(self._run(work, signals))
 
@@ -244,7 +244,7 @@ async def _suggest(agent: Agent, final: RunFinished | None, teller: TextOutput) 
 
 
 def _print_events(done: list[AgentEvent], teller: TextOutput) -> int:
-    """Print the events of a prompt that did not reach the model; the exit code."""
+    """Print the events of a prompt that did not reach the model and return the exit code."""
     for event in done:
         teller.event(event)
     last = done[-1]

@@ -1,4 +1,4 @@
-"""Run the command of a command line; its exit code."""
+"""Run the command of a command line and return its exit code."""
 
 import argparse
 import gc
@@ -24,7 +24,7 @@ _OF_TOOLS = frozenset({"call", "tools"})
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a command line; the exit code."""
+    """Run a command line and return the exit code."""
     signal.signal(signal.SIGTERM, _raise_terminated)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         # Under `nohup` the loss of the terminal means nothing.

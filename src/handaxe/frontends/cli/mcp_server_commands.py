@@ -118,7 +118,7 @@ def _list_rows(arguments: argparse.Namespace, only: str | None = None) -> Sequen
 
 
 async def check_servers(session: Session, only: str | None = None) -> Sequence[McpServer]:
-    """Connect to the servers of a session, or to one; their states."""
+    """Connect to the servers of a session, or to one, and return their states."""
     async with session:
         get_parts(session).follow()
         assert session.mcp is not None

@@ -134,7 +134,7 @@ BARE_TOOLS = "Bash,Read,Edit"
 
 
 def apply_mode(arguments: argparse.Namespace) -> Discovery:
-    """Apply --bare and --safe-mode to the other options; what the session may discover.
+    """Apply --bare and --safe-mode to the other options. Return what the session may load.
 
     The variables are also set for child processes, so that a nested agent runs in the same mode.
     """

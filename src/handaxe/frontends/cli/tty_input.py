@@ -63,7 +63,7 @@ def _escape_ends_line() -> Generator[bool]:
 
 
 def _set_line_end(key: str) -> str | None:
-    """Let a key end lines besides Enter; the previous key, or None without a terminal."""
+    """Let a key end lines besides Enter. Return the previous key, or None without a terminal."""
     with suppress(ImportError, OSError, ValueError):
         import termios
 

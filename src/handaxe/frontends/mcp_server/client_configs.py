@@ -103,12 +103,12 @@ def format_entry(client: ClientConfig, name: str, entry: dict[str, Any], file: P
 
 
 def install(client: ClientConfig, name: str, entry: dict[str, Any], file: Path) -> bool:
-    """Add the entry to the client's file; whether the file changed."""
+    """Add the entry to the client's file and return whether the file changed."""
     return edit_config_file(file, lambda text, real: _edit_text(text, client, name, entry, real))
 
 
 def edit_config_file(file: Path, edit: Callable[[str, Path], str]) -> bool:
-    """Edit a settings file of another program atomically; whether it changed."""
+    """Edit a settings file of another program atomically and return whether it changed."""
     real = Path(os.path.realpath(file))
     before, version = _read(real)
     after = edit(before, real)

@@ -219,7 +219,7 @@ LOOK_EVERY_S = 2.0
 async def serve(
     blueprint: SessionFactory, source: int, sink: int, signals: SignalListener | None = None
 ) -> int | None:
-    """Serve until the client disconnects or a signal comes; the signal."""
+    """Serve until the client disconnects or a signal comes, and return the signal."""
     ended = asyncio.Event()
     caught: list[int] = []
 

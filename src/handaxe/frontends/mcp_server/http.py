@@ -358,7 +358,7 @@ def bind(port: int) -> socket.socket:
 async def serve(
     blueprint: SessionFactory, listening: socket.socket, token: str | None
 ) -> int | None:
-    """Serve until a signal comes; the signal, unless uvicorn raises it again."""
+    """Serve until a signal comes and return it, unless uvicorn raises it again."""
     import uvicorn
 
     from handaxe.frontends.mcp_server.request_deadlines import DeadlineProtocol

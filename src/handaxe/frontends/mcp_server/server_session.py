@@ -87,7 +87,7 @@ class ServerSession:
         self._running: dict[str, _RunningCall] = {}
         self._offered: tuple[str, ...] | None = None
         self._give_back = contextlib.ExitStack()
-        """What ends with this client while the session stays open."""
+        """The work that ends with this client while the session stays open."""
         self._asks_here = True
         """Whether permission questions go to the client."""
         self.on_offer: Callable[[], None] = lambda: None

@@ -111,7 +111,7 @@ def list_definitions(
     names: Iterable[str],
     output_schemas: bool = False,  # noqa: FBT001, FBT002 - an option of the server, as it stands
 ) -> list[dict[str, Any]]:
-    """What `tools/list` says of these tools; prepared where it is the same in every session."""
+    """The `tools/list` entries of these tools, cached if every session has the same."""
     own = catalog.stand_ins if not output_schemas else catalog.names()
     prepared = read_prepared_definitions()
     return [

@@ -72,7 +72,7 @@ class StreamPermissionUi:
         return str(said) if said else None
 
     async def ask_form(self, form: ElicitationForm) -> dict[str, Any] | None:
-        """Show a form; the client's answer as in MCP."""
+        """Show a form and return the client's answer as in MCP."""
         about: Json = {
             "mcp_server_name": form.source,
             "message": form.message,

@@ -31,7 +31,7 @@ class ControlRequestError(Exception):
 
 
 class ControlContext(Protocol):
-    """What control requests need from their conversation."""
+    """The interface of a conversation for control requests."""
 
     channel: ControlChannel
     servers: ClientServers
@@ -51,7 +51,7 @@ class ControlContext(Protocol):
         ...
 
     def interrupt(self, *, cancel_queued: bool) -> Json:
-        """Stop the running turn; the messages that still wait."""
+        """Stop the running turn and return the messages that still wait."""
         ...
 
 
@@ -227,7 +227,7 @@ def _create_callback(
 
 
 async def rewind_files(session: Session, message_id: str, *, dry_run: bool = False) -> Json:
-    """Undo every change since the message; the touched files."""
+    """Undo every change since the message and return the touched files."""
     get_parts(session).recorder.flush()
     said_at = await asyncio.to_thread(_find_message_time, session, message_id)
     later = [

@@ -59,7 +59,7 @@ _NAME_CHARS = 200
 
 
 class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client adds to its agent."""
+    """The additions of a client to its agent."""
 
     on_ask: OnAsk | None = None
     on_question: OnQuestion | None = None

@@ -51,7 +51,7 @@ class HttpConnection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the server has kept it open, as far as this side knows."""
+        """Whether the server has not closed it yet, according to the local socket."""
         return not self._reader.at_eof() and not self._writer.transport.is_closing()
 
     async def send(self, request: h11.Request, body: bytes) -> tuple[int, dict[str, str]]:

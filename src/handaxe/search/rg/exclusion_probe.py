@@ -20,7 +20,7 @@ from handaxe.search.walk.root import SearchPlace
 QUIET_BYTES = 1 << 15
 """The limit for the messages about a large tree, some 200 entries."""
 MAX_FILTERED = 250
-"""With a filter, ripgrep lists what it skips only in trees of so many files."""
+"""With a filter, ripgrep lists skipped entries only in trees of up to this many files."""
 
 LoudTrees = set[tuple[str | bool | None, ...]]
 """Queries without their patterns for which ripgrep had too much to say."""
@@ -58,7 +58,7 @@ class ExclusionProbe:
     def count_skipped(
         self, found: TextFound, last: RipgrepOutcome, *, is_complete: bool
     ) -> SkippedFiles:
-        """What the search skipped, as far as it was counted."""
+        """The skipped entries of the search, as far as they were counted."""
         is_told = self.is_asked and is_complete and not found.is_cut_short
         counted = self._survey.get_skipped()
         ignored = self.find_ignored(last) if is_told and counted.ignored_is_least else None

@@ -29,7 +29,7 @@ LOOK_S = 0.25
 LOOK_SHARE = 0.1
 """A fallback takes at most `LOOK_S`, or this part of the time of the search if that is more."""
 LONGER_IN_BINARY = 2.5
-"""A search with binary files takes about so many times as long as one without them."""
+"""Estimated slowdown of a search by binary files."""
 MAX_FILES = 10_000
 
 Open = Callable[[Feed, RipgrepOptions, Sequence[str] | None], RipgrepProcess]

@@ -16,7 +16,7 @@ from handaxe.search.walk.unchanged_paths import UnchangedPaths
 FileRow = tuple[Any, bytes, int]
 """The sort key of a file, its path, and its number of matching lines."""
 SPARE = 20_000
-"""Rows are dropped only when there are so many more than the page can need."""
+"""Rows are dropped once this many more exist than the page can need."""
 
 
 class MatchedFiles:
@@ -48,11 +48,11 @@ class MatchedFiles:
         select_unsure: Callable[[list[bytes]], list[bytes]],
         search_again: Callable[[list[bytes]], Mapping[bytes, int]],
     ) -> None:
-        """Search files again that may have been others, and drop those that do not match then.
+        """Search files again that may have been replaced, and drop those that no longer match.
 
         Args:
-            moving: directories of which some entries may have been others.
-            select_unsure: gives those of some paths that may have been others.
+            moving: directories in which files may have been replaced.
+            select_unsure: gives those paths whose files may have been replaced.
             search_again: gives the numbers of matching lines, for paths that match.
         """
         doubtful = [row for row in self._rows if _get_directory(row[1]) in moving]

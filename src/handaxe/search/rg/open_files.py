@@ -55,7 +55,7 @@ def open_files(directory: int, paths: Iterable[bytes]) -> OpenFiles[bytes]:
 
 
 def open_texts(texts: Iterable[bytes]) -> OpenFiles[int]:
-    """Texts as files in memory, by their numbers."""
+    """Write texts to files in memory. The file of a text has its index as key."""
     files = OpenFiles[int]()
     for number, text in enumerate(texts):
         fd = create_memory_file()

@@ -42,7 +42,7 @@ from handaxe.search.walk.root import SearchPlace, stat_all
 GLANCE_S = 0.02
 """How long a sorted run may take at first."""
 HOPEFUL = 5
-"""A sorted run continues for so many times `GLANCE_S` if that may fill the page."""
+"""A sorted run continues for this multiple of `GLANCE_S` if that may fill the page."""
 PROMPT_LINES = 1_000
 """For pages up to this size a sorted run writes each line at once, which shows its progress."""
 SORTED_SHARE = 3

@@ -46,7 +46,7 @@ class IgnoredSurvey:
         return self.is_small
 
     def get_skipped(self) -> SkippedFiles:
-        """What the search skips; of a large tree the least there is."""
+        """The skipped entries of the search. For a large tree this is a lower bound."""
         ignored, denied = self.find_ignored(), self._screen.has_rules
         entries, withheld = len(ignored.directories) + len(ignored.files), self._count_withheld()
         if self.is_small:

@@ -58,7 +58,7 @@ class TreeScan:
         """How many directories could not be read."""
 
     def scan(self, *, times: int = 1) -> bool:
-        """Read the tree; False if time ran out, or it is larger than so many small trees."""
+        """Read the tree. Return False if time ran out or the tree is too large."""
         while self._waiting:
             if self._watch.is_over():
                 return False

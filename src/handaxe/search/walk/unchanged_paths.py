@@ -67,7 +67,7 @@ class UnchangedPaths:
         return unsure
 
     def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
-        """Those directories of which some entries may have been others."""
+        """Those directories in which files may have been replaced."""
         if self._are_named or not self._has_usable_clock():
             return set(directories)
         known: dict[bytes, tuple[bool, bool]] = {}

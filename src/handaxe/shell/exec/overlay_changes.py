@@ -15,7 +15,7 @@ _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 
 
 class LayerChanges(msgspec.Struct):
-    """What a command would change below one root."""
+    """The changes that a command would make below one root."""
 
     diffs: list[Diff] = []
     others: list[str] = []

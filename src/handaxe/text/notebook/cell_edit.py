@@ -27,7 +27,7 @@ class NotebookSplice(msgspec.Struct, frozen=True):
 
 
 class NotebookChange(msgspec.Struct, frozen=True):
-    """What to do to the notebook's bytes, in order and apart, and the cell it is about."""
+    """The edits of the notebook's bytes, in order and disjoint, and the cell they change."""
 
     splices: tuple[NotebookSplice, ...]
     address: str

@@ -46,7 +46,7 @@ class Cell(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """What NotebookEdit finds the cell by."""
+        """The id by which NotebookEdit finds the cell."""
         return self.cell_id or f"cell-{self.index}"
 
 
@@ -62,7 +62,7 @@ class Notebook(msgspec.Struct, frozen=True):
 
     @property
     def language(self) -> str:
-        """What its code is written in."""
+        """The programming language of its code."""
         for group, name in (("language_info", "name"), ("kernelspec", "language")):
             facts = self.metadata.get(group)
             value = cast("dict[str, Any]", facts).get(name) if isinstance(facts, dict) else None

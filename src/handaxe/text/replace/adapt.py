@@ -29,7 +29,7 @@ class ReplacementAdapter:
         self._new_lines, self._new_breaks = haystack.split(new)
 
     def splices(self, places: Iterable[MatchSpan]) -> Iterator[ByteSplice]:
-        """What to take out and put in at each place."""
+        """The text to remove and to insert at each place."""
         for place in places:
             start = self._haystack.get_byte_offset(place.begin)
             data = self._given if self._is_as_given else self._encode(self._adapt(place))

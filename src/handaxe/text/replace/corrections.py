@@ -28,19 +28,19 @@ _MAX_CHARS = 200_000
 
 
 class CorrectedEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """What was wrong with an edit, and the edit that was meant where that is beyond doubt."""
+    """The mistake in an edit, and the intended edit if there is no doubt about it."""
 
     mistakes: tuple[Mistake, ...]
     lines: tuple[int, ...]
     """Where the places begin, from 1; with more than one the edit is refused."""
     stored: str = ""
-    """What the file has in the one place."""
+    """The text of the file at that place."""
     old: str | None = None
     new: str | None = None
 
 
 class _Reading(msgspec.Struct, frozen=True):
-    """Both texts of an edit as they may have been meant."""
+    """Both texts of an edit after a possible correction."""
 
     mistakes: tuple[Mistake, ...]
     old: str
@@ -94,7 +94,7 @@ class _Trial:
         self._replace_all = replace_all
 
     def run(self, reading: _Reading) -> CorrectedEdit | None:
-        """What becomes of the edit, read so; None if it has no place."""
+        """The edit under this interpretation, or None if it matches no place."""
         try:
             search = MatchSearch(self.haystack, reading.old, "visible")
             every = search.find_all_places() if self._replace_all else (search.find_only(),)

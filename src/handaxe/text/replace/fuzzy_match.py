@@ -68,7 +68,7 @@ class _Nearest:
         return sorted(scored, key=lambda found: (-found[0], found[1]))
 
     def place(self, begin: int, score: float) -> SimilarText:
-        """What to say about the place that begins with the line at `begin`."""
+        """The description of the place whose first line starts at `begin`."""
         if len(self._old_lines) == 1:
             begin, end = self._find_fragment(begin)
         else:

@@ -17,7 +17,7 @@ _BREAK_WITH_CR = re.compile("\r\n|\n|\r")
 
 
 class Haystack(ABC):
-    """What to search, whatever its encoding."""
+    """The content to search, in any encoding."""
 
     def __init__(self, stored: Format, first: int, size: int) -> None:
         self.stored = stored
@@ -52,7 +52,7 @@ class Haystack(ABC):
 
     @abstractmethod
     def get_units(self, begin: int, end: int) -> str:
-        """What is between two positions with one character for each unit."""
+        """The text between two positions, as a string with one character for each unit."""
 
     @abstractmethod
     def to_units(self, needle: str) -> str:

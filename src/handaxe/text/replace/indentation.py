@@ -122,7 +122,7 @@ class Indenter:
 
 
 def detect_indent_unit(lines: Iterable[str]) -> str:
-    """One level of indentation as `lines` have it: a tab or so many spaces."""
+    """One level of indentation in `lines`: a tab or a number of spaces."""
     indents = [get_indent(line) for line in lines if line.strip(_BLANKS)]
     tabs = sum(indent.startswith("\t") for indent in indents)
     if tabs > sum(indent.startswith(" ") for indent in indents):

@@ -209,7 +209,7 @@ _SIGNS: Mapping[str, str] = {
 
 
 def _make_pattern(text: str) -> str:
-    """What a file may have for a piece, the likeliest first; empty if only itself."""
+    """The variants of a piece that a file may have, the likeliest first."""
     if "\n" in text:
         count = text.count("\n")
         return rf"(?>\r?\n(?:[ \t]*+\r?\n)*+|(?<!\\)(?:(?:\\r)?\\n){{{count}}})"

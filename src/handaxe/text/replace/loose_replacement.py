@@ -124,7 +124,7 @@ def _count_common(one: str, other: str) -> tuple[int, int]:
 
 
 def _map_span(place: LoosePlace, begin: int, end: int) -> str:
-    """What the file has for a part of the text."""
+    """The text of the file for a part of the search text."""
     pieces: list[str] = []
     for segment in place.segments:
         first, last = max(begin, segment.begin), min(end, segment.end)

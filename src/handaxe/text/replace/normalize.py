@@ -68,7 +68,7 @@ class NormalizedText:
 
     @cached_property
     def _cuts(self) -> tuple["array[int]", "array[int]"]:
-        """Where shortened runs end in this text, and how much shorter it is from there on."""
+        """The ends of shortened runs in this text, and the characters removed up to each."""
         marks, shifts = array("q"), array("q")
         shift = 0
         for begin, end in self._runs() if self._runs else ():
@@ -119,7 +119,7 @@ def _find_spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]
 
 
 def _split_blocks(text: str) -> Iterator[list[str]]:
-    """The lines of `text`, so many at a time that a huge file is not split all at once."""
+    """The lines of `text` in groups, so that a huge file is not split all at once."""
     begin = 0
     while (end := text.find("\n", begin + _BLOCK_CHARS)) >= 0:
         yield text[begin:end].split("\n")

@@ -30,7 +30,7 @@ class NumberedChange(msgspec.Struct, frozen=True):
 
     @property
     def reach(self) -> tuple[int, int]:
-        """What it is about, counted so that the places between lines have numbers, too."""
+        """The range that it changes. The numbering includes the gaps between lines."""
         if self.last < self.first:
             return 2 * self.first - 1, 2 * self.first - 1
         return 2 * self.first, 2 * self.last

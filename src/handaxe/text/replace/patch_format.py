@@ -35,7 +35,7 @@ class BadPatch(Exception):
 
 
 class FilePatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a patch asks of one file."""
+    """The changes that a patch makes to one file."""
 
     kind: Literal["update", "add", "delete"]
     path: str
@@ -46,7 +46,7 @@ class FilePatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_patch(text: str) -> tuple[FilePatch, ...]:
-    """What a patch asks, file by file.
+    """The changes of a patch, file by file.
 
     Text before its first line and after its last one is ignored: a shell's heredoc, a fence, words.
     A patch without its last line was cut off and is refused.
@@ -122,7 +122,7 @@ class _Lines:
             yield self.take()
 
     def build_error(self, reason: str) -> BadPatch:
-        """What is wrong with the line that was taken last."""
+        """The problem of the last line."""
         return BadPatch(self._at, reason)
 
 
@@ -198,7 +198,7 @@ def _parse_hunks(lines: _Lines) -> Iterator[LineHunk]:
 
 
 def _parse_header(line: str) -> list[str]:
-    """What an `@@` line says; line numbers say nothing that could be relied on."""
+    """The text after `@@`. Line numbers in it are unreliable and ignored."""
     text = line.removeprefix("@@").strip()
     if text.startswith("-") and "@@" in text:
         return []

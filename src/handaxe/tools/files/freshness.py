@@ -62,7 +62,7 @@ async def add_near_names(missing: NotFound, path: str, ctx: ToolContext) -> Tool
 
 
 async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> SeenFile:
-    """What the session read of the file; a fault if it read nothing or the file changed since."""
+    """The version that the session read. Raises a fault if it is missing or outdated."""
     if not info.mode & stat.S_IWUSR and ctx[Settings].edit.perforce:
         raise NotOpened(path)
     ledger = ctx[ReadLedger]
@@ -113,7 +113,7 @@ async def is_filled(path: str, size_bytes: int, ctx: ToolContext) -> bool:
 
 
 async def fill_empty_file(path: str, make: Callable[[bytes], bytes], ctx: ToolContext) -> bool:
-    """Create a missing file or fill an empty one after its byte order mark; whether it existed."""
+    """Create a missing file, or fill an empty one after its BOM, and return whether it existed."""
     expect: FileVersion | None = None
     mark = b""
     if (info := await find_regular_file(path, ctx)) is not None:

@@ -153,7 +153,7 @@ def _shorten_stored(stored: str) -> str:
 
 
 def _explain_no_match(text: str, path: str, edit: MissedEdit, resend: Resend) -> str:
-    """The nearest places with their first difference, and the call to send for the best one."""
+    """Describe the most similar places, and the corrected call for the best one."""
     found = find_similar_text(text, edit.old)
     if not found:
         return f"Nothing in {path} resembles it. Read the file again."

@@ -130,7 +130,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
 
 
 async def _require_seen(path: str, ctx: ToolContext) -> SeenFile:
-    """What the session read of the notebook; a fault if it is missing, unread or changed."""
+    """The version of the notebook that the session read. Raises a fault if it is outdated."""
     info = await find_regular_file(path, ctx)
     if info is None:
         raise await add_near_names(NotFound(path), path, ctx)

@@ -247,7 +247,7 @@ def _is_known_whole(path: str | None, ledger: ReadLedger) -> bool:
 
 
 def _tell(patched: PatchedFile, version: FileVersion | None, ledger: ReadLedger) -> None:
-    """Record the written content, as far as the session knew the previous one."""
+    """Record the written content if the session knew the previous content."""
     before, pieces = patched.before, patched.pieces
     if version is None or pieces is None:
         if before is not None:

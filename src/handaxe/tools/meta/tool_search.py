@@ -44,7 +44,7 @@ class FoundToolData(TypedDict):
 
 
 class ToolSearchData(TypedDict):
-    """What ToolSearch found."""
+    """The tools that ToolSearch found."""
 
     matches: Annotated[list[str], "The names, best first."]
     query: str

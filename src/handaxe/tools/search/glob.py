@@ -59,9 +59,9 @@ class GlobData(TypedDict):
     truncated: Annotated[bool, "Whether there are or may be more."]
     totalMatches: int
     countIsComplete: bool
-    appliedLimit: NotRequired[Annotated[int, "There are more behind so many."]]
+    appliedLimit: NotRequired[Annotated[int, "The limit that cut the list off."]]
     appliedOffset: NotRequired[int]
-    unvisited: NotRequired[Annotated[list[str], "Directories to go on with: time ran out."]]
+    unvisited: NotRequired[Annotated[list[str], "Directories not searched because time ran out."]]
     ignoredMatches: Annotated[int, "How many are left out because of ignore files."]
     ignoredExample: str | None
     skipped: SkippedData

@@ -52,9 +52,9 @@ class GrepDetails(TypedDict, total=False):
     counts: Annotated[list[CountData], "Mode `count`."]
     totalFiles: Annotated[int, "Of the whole search, where it was counted."]
     totalLines: Annotated[int, "Of the whole search, where it was counted."]
-    appliedLimit: Annotated[int, "There is more behind so many."]
+    appliedLimit: Annotated[int, "The limit that cut the list off."]
     appliedOffset: int
-    unvisited: Annotated[list[str], "Directories to go on with: time ran out."]
+    unvisited: Annotated[list[str], "Directories not searched because time ran out."]
 
 
 class GrepData(GrepFiles, GrepDetails):

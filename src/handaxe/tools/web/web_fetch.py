@@ -45,7 +45,7 @@ class WebFetchArgs(ToolArgs, kw_only=True):
 
 
 class WebFetchData(TypedDict):
-    """What was fetched."""
+    """The fetched page."""
 
     bytes: Annotated[int, "Size of the body after decompression."]
     code: Annotated[int, "HTTP status."]
@@ -240,7 +240,7 @@ def _format_outline(text: PageText) -> str:
 async def _ask_small_model(
     args: WebFetchArgs, page: FetchedPage, text: PageText, data: WebFetchData, ctx: ToolContext
 ) -> tuple[str, tuple[str, ...]]:
-    """What the small model answers, and what went wrong."""
+    """The answer of the small model, and the problem, if any."""
     model = ctx[Settings].web.answer_model or _find_small_model(ctx)
     if model is None or not args.prompt.strip():
         return "", ()

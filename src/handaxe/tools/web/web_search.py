@@ -48,7 +48,7 @@ class ResultsData(TypedDict):
 
 
 class WebSearchData(TypedDict):
-    """What was found."""
+    """The search results."""
 
     query: str
     results: list[ResultsData | str]

@@ -71,7 +71,7 @@ class InotifyWatcher:
             raise CannotWatch
 
     def take(self) -> tuple[Dirty | None, set[str]]:
-        """What was touched since the last call, None if unknown; and what was deleted."""
+        """The paths touched since the last call, or None if unknown, and the deleted ones."""
         dirty: Dirty = {}
         deleted: set[str] = set()
         is_whole = self.is_begun

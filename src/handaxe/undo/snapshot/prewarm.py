@@ -63,7 +63,7 @@ class PreparedTree(msgspec.Struct, frozen=True):
 
 
 class Preparation:
-    """One such process, before the session has run a command."""
+    """A process that saves the tree before the session runs its first command."""
 
     def __init__(
         self, store: ProjectStore, roots: Sequence[str], *, max_files: int, max_bytes: int
@@ -88,7 +88,7 @@ class Preparation:
         self._thread.start()
 
     def finish(self, roots: Sequence[str]) -> PreparedTree | None:
-        """Wait for the process; its result, unless it failed, had no turn or used other roots."""
+        """Wait for the process. Return its result, unless it failed, had no turn or other roots."""
         _unused.discard(self)
         is_wanted = tuple(map(os.fsencode, roots)) == self._order.roots
         with _turns:

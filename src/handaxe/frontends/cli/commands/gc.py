@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _remove_leftovers(
     sessions: Path, settings: Settings, *, dry_run: bool
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Delete old results and output of commands; the count and size of each."""
+    """Delete old results and output of commands. Return the count and size of each."""
     days = settings.cleanup_period_days or settings.retention_days
     old = find_old_results(sessions, days)
     sizes = [size for directory in old for size in list_file_sizes(directory)]

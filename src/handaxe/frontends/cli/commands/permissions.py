@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def revoke_rule(rules: SavedRules, rule: str) -> list[str]:
-    """Remove an allow rule from settings files; the files that had it.
+    """Remove an allow rule from settings files and return the files that had it.
 
     Raises:
         SetupError: no file that handaxe writes has it.

@@ -56,7 +56,7 @@ class ExitRequested(Exception):
 
 
 async def run_command(text: str, dialogue: SlashCommandContext) -> bool:
-    """Run a line if it is a built-in command; whether it was one."""
+    """Run a line if it is a built-in command and return whether it was one."""
     typed = parse_slash_command(text)
     if typed is None:
         return False

@@ -49,7 +49,7 @@ IDLE_S = 60.0
 
 
 def run_interactive(arguments: argparse.Namespace) -> int:
-    """Run the conversation until the user leaves; the exit code."""
+    """Run the conversation until the user leaves and return the exit code."""
     if arguments.resume == "":
         arguments.resume, arguments.pick = None, True
     if arguments.init or arguments.maintenance:

@@ -127,7 +127,7 @@ def is_new_here(session: Session) -> bool:
 
 
 def describe_access(session: Session) -> tuple[str, str, str]:
-    """What the agent may read and change, and how commands run."""
+    """The permissions of the agent, and how commands run."""
     directories = ", ".join(session.workdir.roots)
     reads = f"Reads: {directories}; asks before reading elsewhere."
     return reads, _CHANGES[session.permissions.mode], _describe_commands(session)

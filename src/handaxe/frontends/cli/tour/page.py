@@ -140,7 +140,7 @@ class TourChapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TourStory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole story."""
+    """The content of a tour file."""
 
     mode: str
     allow: tuple[str, ...]

@@ -38,7 +38,7 @@ class TourRunner:
         """The number of calls."""
 
     async def go(self, home: Path) -> bool:
-        """Run every chapter; whether all ended as expected."""
+        """Run every chapter and return whether all ended as expected."""
         self._write_files()
         session = Session(
             self._project,
@@ -73,7 +73,7 @@ class TourRunner:
         return telling.is_as_foretold and is_undone
 
     async def _undo(self, session: Session) -> bool:
-        """Undo the last change; whether every file of the story is back."""
+        """Undo the last change and return whether every file of the story is restored."""
         self._page.gap()
         self._page.line(f"In the project now: {self._listed()}")
         self._page.gap()

@@ -66,4 +66,4 @@ class PartDecision(Struct, frozen=True):
     cause: Cause = ""
     """The cause of an ask; only "program" can be settled by an allow rule."""
     beside: str = ""
-    """What would still ask if a rule allowed the program."""
+    """The parts that would still ask if a rule allowed the program."""

@@ -169,7 +169,7 @@ def _split_revision(text: str) -> str | None:
 
 
 def make_revision_uses(text: str, cwd: str, tops: list[str]) -> list[PathUse]:
-    """The reads of `rev:path`: from the top of the repository, or from here with `./`."""
+    """The files that `rev:path` reads: below the repository's top or, with `./`, below `cwd`."""
     uses: list[PathUse] = []
     for path in find_revision_paths(text):
         bases = [cwd] if path.startswith(("./", "../")) else tops

@@ -104,7 +104,7 @@ def get_program_name(field: Field) -> str | None:
 
 
 def find_inner_commands(fields: list[Field]) -> InnerCommands:
-    """What the command `fields` runs in turn."""
+    """The commands that the command `fields` runs in turn."""
     program = get_program_name(fields[0])
     inner = InnerCommands()
     if program is None:
@@ -349,7 +349,7 @@ _OPENERS = frozenset({"!", "-not", "-o", "-or", ","})
 
 
 class FindAction(Struct, frozen=True):
-    """What a find does below its starting points."""
+    """The actions of `find` below its starting points."""
 
     roots: tuple[Field, ...]
     programs: tuple[str | None, ...] = ()

@@ -51,7 +51,7 @@ _MEDDLING = (
 
 
 class EnvironmentFilter:
-    """What may come into the environment of commands."""
+    """The variables that the environment of commands may contain."""
 
     def __init__(
         self,

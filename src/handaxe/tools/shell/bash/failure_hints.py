@@ -39,7 +39,7 @@ def build_sandbox_hint(
     files: ReadableFiles | None = None,
     cwd: str = "/",
 ) -> str | None:
-    """What the sandbox may have blocked, and what to do; None if nothing suggests it."""
+    """The access that the sandbox may have blocked, and the remedy, or None."""
     limits: list[str] = []
     if files is not None and (hidden := _find_hidden_path(output, files, cwd)) is not None:
         limits.append(f"it cannot read {hidden} unless sandbox.filesystem.allowRead names it")
