@@ -373,7 +373,7 @@ def test_a_docstring_with_half_a_character_is_told_all_the_same():
             {"content": ("a",)},
             "ToolResult.content must be a tuple of TextBlock or ImageBlock, not ('a',)",
         ),
-        ({"display": object()}, "ToolResult.display is a tuple of Text or Code or"),
+        ({"display": object()}, "ToolResult.display must be a tuple of Text or Code or"),
     ],
 )
 async def test_a_result_with_wrong_parts_is_a_bug_of_its_tool(project, given, words):

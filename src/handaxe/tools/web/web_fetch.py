@@ -56,7 +56,7 @@ class WebFetchData(TypedDict):
     contentType: str
     title: NotRequired[str]
     path: NotRequired[Annotated[str, "The file with the whole page."]]
-    outline: NotRequired[Annotated[list[list[Any]], "Line, level and text of the headings."]]
+    outline: NotRequired[Annotated[list[list[int | str]], "Line, level and text of the headings."]]
     answeredBy: NotRequired[Annotated[str, "The model that answered `prompt`."]]
     redirect: NotRequired[Annotated[str, "Address on another host that was not followed."]]
     cached: NotRequired[bool]
