@@ -43,7 +43,7 @@ def is_readable(text: str) -> bool:
     """Whether it consists of words, not of code, names, numbers or a regular expression."""
     words = text.split()
     plain = [word for word in words if _WORD.fullmatch(word)]
-    return len(words) > 2 and len(plain) >= 0.6 * len(words) and not re.search(r"[\\{}$;]", text)
+    return len(words) > 2 and len(plain) >= 0.6 * len(words) and not re.search(r"[\\{}$]", text)
 
 
 def list_docstrings(path: Path) -> Iterator[Place]:
@@ -87,7 +87,8 @@ def collect_kinds() -> dict[str, list[Place]]:
 
 def draw_texts(number: int, seed: int) -> list[Place]:
     chosen = random.Random(seed)
-    kinds = list(collect_kinds().values())
+    found = collect_kinds().values()
+    kinds = [list({" ".join(each.text.split()): each for each in kind}.values()) for kind in found]
     shares = [number // len(kinds) + (index < number % len(kinds)) for index in range(len(kinds))]
     drawn = [
         place

@@ -20,7 +20,7 @@ class SettingKey(msgspec.Struct, frozen=True):
     kind: Kind
     """`value` is one thing, `list` grows with every layer, `table` holds names of people's own."""
     type: Any
-    """Of the value, of one item, or of the value behind one name."""
+    """The type of the value, of one item, or of the value of one name."""
     doc: str
     default: Any
 

@@ -19,7 +19,7 @@ class SandboxFileOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     allow_read: Annotated[tuple[str, ...], "More places a command may read."] = ()
     deny_read: Annotated[tuple[str, ...], "Places a command may not read."] = ()
     allow_managed_read_paths_only: Annotated[
-        bool, "Only `allowRead` of managed settings counts; counts in managed settings only."
+        bool, "Use only `allowRead` of managed settings; ignored in other settings."
     ] = False
     hide_secrets: Annotated[
         bool, "Hide passwords, keys and tokens, such as `~/.ssh`, `~/.aws` and `/etc/shadow`."
@@ -38,16 +38,16 @@ class SandboxNetworkOptions(_Options, frozen=True, kw_only=True, rename="camel")
         bool, "Refuse other hosts without a question; handaxe always does."
     ] = False
     allow_managed_domains_only: Annotated[
-        bool, "Only hosts that managed settings allow count; counts in managed settings only."
+        bool, "Allow only hosts of managed settings; ignored in other settings."
     ] = False
     allow_unix_sockets: Annotated[
-        tuple[str, ...], "Unix sockets a command may connect to; lets it open others it can see."
+        tuple[str, ...], "Unix sockets for commands; with an entry they can open others they see."
     ] = ()
-    allow_all_unix_sockets: Annotated[bool, "A command may open any Unix socket it can see."] = (
+    allow_all_unix_sockets: Annotated[bool, "Let commands open any Unix socket they can see."] = (
         False
     )
     allow_local_binding: Annotated[
-        bool, "A command may listen on local ports; in a network of its own it always may."
+        bool, "Let commands listen on local ports; they always can in their own network."
     ] = False
 
 
@@ -55,7 +55,7 @@ class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
     """How commands are confined."""
 
     enabled: Annotated[bool, "Run commands inside the operating system's sandbox."] = False
-    fail_if_unavailable: Annotated[bool, "Run no command where there is no sandbox."] = True
+    fail_if_unavailable: Annotated[bool, "Refuse commands if no sandbox is available."] = True
     auto_allow_bash_if_sandboxed: Annotated[
         bool,
         "Sandboxed commands need no question; they can read only the working directories, the "
@@ -66,7 +66,9 @@ class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
         "Run no command where the sandbox is only a weak one. Unless it is `false`, none runs "
         "where a command could keep protected files from being put back.",
     ] = None
-    allow_unsandboxed_commands: Annotated[bool, "A command may ask to run outside of it."] = True
+    allow_unsandboxed_commands: Annotated[bool, "Allow a command to request to run outside it."] = (
+        True
+    )
     excluded_commands: Annotated[
         tuple[str, ...], "Commands that run outside the sandbox, as Bash rules write them."
     ] = ()

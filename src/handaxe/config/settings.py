@@ -27,16 +27,20 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
     max_tokens: Annotated[
         int,
         msgspec.Meta(ge=1_000, le=1_000_000),
-        "How much text one call shows, counted as four characters to a token.",
+        "Maximum size of the text of one call, estimated as four characters per token.",
     ] = 100_000
     image_max_side: Annotated[
         int, msgspec.Meta(ge=32, le=8_000), "The longest side of a picture, in pixels."
     ] = 1_568
     image_max_bytes: Annotated[
-        int, msgspec.Meta(ge=10_000, le=20_000_000), "How long a picture may be, as base64."
+        int,
+        msgspec.Meta(ge=10_000, le=20_000_000),
+        "Maximum size of a picture as base64, in bytes.",
     ] = 500_000
     media_memory_bytes: Annotated[
-        int, msgspec.Meta(ge=256 << 20), "Memory of all processes for pictures and PDFs; more wait."
+        int,
+        msgspec.Meta(ge=256 << 20),
+        "Memory limit for all processes that open pictures and PDFs; others wait.",
     ] = 1 << 30
 
 
@@ -67,35 +71,43 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
     """How long changes can be undone."""
 
     max_bytes: Annotated[
-        int, msgspec.Meta(ge=0), "How much old content is kept, over all sessions; oldest go first."
+        int,
+        msgspec.Meta(ge=0),
+        "Maximum size of saved content of all sessions; the oldest is deleted first.",
     ] = 1 << 30
-    retention_days: Annotated[int, msgspec.Meta(ge=1), "How many days a call can be undone."] = 30
+    retention_days: Annotated[
+        int, msgspec.Meta(ge=1), "Number of days that a call can be undone."
+    ] = 30
     shell_max_files: Annotated[
-        int, msgspec.Meta(ge=0), "How many files of the roots a command is undone in; 0: none."
+        int,
+        msgspec.Meta(ge=0),
+        "Maximum number of files in the roots for which commands can be undone; 0: none.",
     ] = 200_000
     shell_max_bytes: Annotated[
         int,
         msgspec.Meta(ge=0),
-        "How much of the roots is kept for undoing commands; the largest directories are left out.",
+        "Maximum size of the roots saved for undo; the largest directories are left out.",
     ] = 1 << 30
-    shell_ahead: Annotated[bool, "Keep the roots ahead, so the first command waits less."] = True
-    trace_commands: Annotated[bool, "Trace which files commands write, for undo."] = True
+    shell_ahead: Annotated[
+        bool, "Save the roots in advance, so that the first command waits less."
+    ] = True
+    trace_commands: Annotated[bool, "Trace the files that commands write, for undo."] = True
 
 
 class SearchOptions(_Options, frozen=True, kw_only=True):
     """The scope of searches."""
 
     respect_ignore: Annotated[
-        bool, "Leave out what ignore files name; how many matches that hid is said."
+        bool, "Leave out files that ignore files name; the result says how many matches that hid."
     ] = True
     timeout_s: Annotated[
         float, msgspec.Meta(gt=0), "Seconds after which a search returns its results so far."
     ] = 20
     glob_ignored: Annotated[
-        bool | None, "Whether Glob shows what ignore files name; unset: as `respect_ignore` says."
+        bool | None, "Whether Glob shows ignored files; unset: as `respect_ignore` says."
     ] = None
     glob_hidden: Annotated[
-        bool, "Whether Glob shows names that begin with a dot, where the pattern spells none."
+        bool, "Whether Glob shows hidden names for patterns that contain none."
     ] = True
 
 
@@ -107,7 +119,7 @@ class ToolSearchOptions(_Options, frozen=True, kw_only=True):
         "`auto` defers once all definitions together are longer than `limit_chars`.",
     ] = "auto"
     limit_chars: Annotated[
-        int, msgspec.Meta(ge=0), "How long the definitions of all tools may be, in characters."
+        int, msgspec.Meta(ge=0), "Maximum length of all tool definitions together, in characters."
     ] = 16_000
     native: Annotated[
         bool,
@@ -119,22 +131,22 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     """How commands run."""
 
     default_timeout_ms: Annotated[
-        int, msgspec.Meta(ge=1), "How long a command may hold up the model where it says nothing."
+        int, msgspec.Meta(ge=1), "Timeout of a command if its call sets none."
     ] = 120_000
-    max_timeout_ms: Annotated[
-        int, msgspec.Meta(ge=1), "The longest time a command may ask for."
-    ] = 600_000
+    max_timeout_ms: Annotated[int, msgspec.Meta(ge=1), "Maximum timeout that a call may set."] = (
+        600_000
+    )
     blocking_budget_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None,
-        "After so many seconds a command continues in the background; unset: only at its timeout.",
+        "Seconds after which a command continues in the background; unset: only at its timeout.",
     ] = None
     max_inline_chars: Annotated[
         int,
         msgspec.Meta(ge=1_000, le=30_000),
-        "How much of a command's output is shown; of more, the beginning and the end.",
+        "Maximum characters of output in a result; longer output loses its middle.",
     ] = 30_000
     program: Annotated[
-        str | None, "The bash to use, by its path; unset, or not there: the first on PATH."
+        str | None, "Path of the bash to use; unset or missing: the first bash on PATH."
     ] = None
     prefix: Annotated[
         str | None,
@@ -142,15 +154,18 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         "for commands of the model, of hooks, and of MCP servers.",
     ] = None
     carry_directory: Annotated[
-        bool, "A `cd` holds for the next command, as long as it stays in the working directories."
+        bool,
+        "Keep the directory of a `cd` for the next command if it is a working directory.",
     ] = True
     max_background: Annotated[
-        int, msgspec.Meta(ge=1, le=1000), "How much may go on in the background of a session."
+        int,
+        msgspec.Meta(ge=1, le=1000),
+        "Maximum background commands and agents of a session.",
     ] = 40
     max_background_of_user: Annotated[
         int,
         msgspec.Meta(ge=1, le=10_000),
-        "How much may go on in the background of all sessions of the user together.",
+        "Maximum background commands and agents of all the user's sessions.",
     ] = 200
     hidden_variables: Annotated[
         tuple[str, ...],
@@ -163,7 +178,7 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         "`GITHUB_TOKEN`; `*` stands for any characters. `hidden_variables` wins.",
     ] = ()
     snapshot: Annotated[
-        bool, "Take aliases, functions and PATH from the user's interactive bash, once a session."
+        bool, "Read aliases, functions and PATH from the user's interactive bash once per session."
     ] = False
     activation: Annotated[
         Literal["auto", "off"],
@@ -171,16 +186,20 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         "`off`: do not.",
     ] = "auto"
     max_output_bytes: Annotated[
-        int, msgspec.Meta(ge=1 << 20), "How much of one command's output is kept on disk."
+        int, msgspec.Meta(ge=1 << 20), "Maximum size of one command's output on disk."
     ] = 64 << 20
     runaway_bytes: Annotated[
-        int, msgspec.Meta(ge=1 << 20), "A command that writes more than this is ended."
+        int, msgspec.Meta(ge=1 << 20), "Output size at which a command is ended."
     ] = 5_000_000_000
     max_session_bytes: Annotated[
-        int, msgspec.Meta(ge=1 << 20), "How much output of one session is kept; ended ones go."
+        int,
+        msgspec.Meta(ge=1 << 20),
+        "Maximum size of one session's stored output; old output is deleted first.",
     ] = 1 << 30
     max_kept_bytes: Annotated[
-        int, msgspec.Meta(ge=0), "How much output and temporary files are kept; oldest go."
+        int,
+        msgspec.Meta(ge=0),
+        "Maximum size of stored output and temporary files; the oldest are deleted first.",
     ] = 2 << 30
 
 
@@ -197,23 +216,21 @@ class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
         tuple[str, ...], "More directories the session may work in, relative to the project."
     ] = ()
     disable_bypass_permissions_mode: Annotated[
-        Literal["disable"] | None, "`disable`: no session may use bypassPermissions mode."
+        Literal["disable"] | None, "`disable` forbids bypassPermissions mode."
     ] = None
-    disable_auto_mode: Annotated[
-        Literal["disable"] | None, "`disable`: no session may use auto mode."
-    ] = None
+    disable_auto_mode: Annotated[Literal["disable"] | None, "`disable` forbids auto mode."] = None
     ask_irreversible: Annotated[
         bool,
-        "Ask before what cannot be undone, such as a force push, unless a rule names it.",
+        "Ask before irreversible actions, such as a force push, unless a rule names them.",
     ] = True
     classifier: Annotated[
         Literal["model"] | None,
-        "Who may allow in `auto` mode what would ask; `model`: the small model of the session.",
+        "Classifier that decides in `auto` mode; `model`: the small model of the session.",
     ] = None
     classifier_timeout_s: Annotated[
         float,
         msgspec.Meta(gt=0),
-        "So long a classifier may take for a call; then a person is asked.",
+        "Timeout of the classifier for one call; then the user is asked.",
     ] = 30
 
 
@@ -221,24 +238,26 @@ class AgentOptions(_Options, frozen=True, kw_only=True):
     """Sub-agents: how many, how deep, how long they are waited for."""
 
     max_depth: Annotated[
-        int, msgspec.Meta(ge=0, le=10), "How deep agents may start agents; 0: not at all."
+        int,
+        msgspec.Meta(ge=0, le=10),
+        "Maximum nesting of agents that start agents; 0: agents start none.",
     ] = 3
     max_running: Annotated[
-        int, msgspec.Meta(ge=1, le=1000), "How many agents of a session work at once."
+        int, msgspec.Meta(ge=1, le=1000), "Maximum number of running agents of a session."
     ] = 20
     auto_background_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None,
-        "After so many seconds an awaited agent continues in the background; unset: never.",
+        "Seconds after which an awaited agent continues in the background; unset: never.",
     ] = None
     max_output_chars: Annotated[
         int,
         msgspec.Meta(ge=1_000, le=160_000),
-        "How much of an agent's last message is shown; the rest stays in its file.",
+        "Maximum characters of an agent's last message in a result; the rest stays in its file.",
     ] = 32_000
     question_deadline_s: Annotated[
         float,
         msgspec.Meta(gt=0),
-        "So long a permission question of an agent in the background waits before it is refused.",
+        "Seconds that a permission question of a background agent waits before it is refused.",
     ] = 600
 
 
@@ -260,10 +279,12 @@ class WorktreeOptions(_Options, frozen=True, kw_only=True, rename="camel"):
 
 
 class AttributionOptions(_Options, frozen=True, kw_only=True):
-    """The texts that an agent adds to what it writes for others. By default there are none."""
+    """The texts that an agent adds to commits and pull requests. By default there are none."""
 
-    commit: Annotated[str, "Ends every commit message, such as a `Co-Authored-By` line."] = ""
-    pr: Annotated[str, "Ends every description of a pull request."] = ""
+    commit: Annotated[
+        str, "Text at the end of every commit message, such as a `Co-Authored-By` line."
+    ] = ""
+    pr: Annotated[str, "Text at the end of every pull request description."] = ""
 
 
 class WebOptions(_Options, frozen=True, kw_only=True):
@@ -278,10 +299,10 @@ class WebOptions(_Options, frozen=True, kw_only=True):
         float, msgspec.Meta(gt=0, le=600), "Maximum time for one page or one search, in seconds."
     ] = 30
     cache_s: Annotated[
-        float, msgspec.Meta(ge=0), "How long a fetched page is used again, in seconds; 0: never."
+        float, msgspec.Meta(ge=0), "Seconds that a fetched page is reused; 0: never."
     ] = 900
     screenshot: Annotated[
-        bool, "Add a picture of the page to the result of WebFetch, where Chromium is installed."
+        bool, "Add a picture of the page to the result of WebFetch if Chromium is installed."
     ] = False
     answer_model: Annotated[
         str | None,
@@ -320,75 +341,72 @@ class Settings(_Options, frozen=True, kw_only=True):
     web: WebOptions = WebOptions()
     background_tasks: Annotated[
         bool,
-        "Whether commands and agents may go on in the background; otherwise all of them are "
-        "waited for, and a command whose time is up is ended.",
+        "Allow commands and agents to run in the background. With `false` every call waits, and "
+        "a command ends at its timeout.",
     ] = True
     max_parallel_calls: Annotated[
-        int, msgspec.Meta(ge=1, le=1000), "How many calls run at once."
+        int, msgspec.Meta(ge=1, le=1000), "Maximum number of calls that run at once."
     ] = 10
     retention_days: Annotated[
-        int, msgspec.Meta(ge=1), "How long stored results are kept after their session."
+        int, msgspec.Meta(ge=1), "Number of days to keep stored results after their session."
     ] = 30
-    disable_skill_shell_execution: Annotated[bool, "Commands in a skill's text are not run."] = (
+    disable_skill_shell_execution: Annotated[bool, "Do not run commands in a skill's text."] = (
         msgspec.field(default=False, name="disableSkillShellExecution")
     )
     skill_overrides: Annotated[
         dict[str, Literal["on", "name-only", "user-invocable-only", "off"]],
-        "Who sees a skill, by its name: all, all without its purpose, only users, none.",
+        "Visibility of skills, by name: all, all without the purpose, only users, or none.",
     ] = msgspec.field(default_factory=dict[str, Any], name="skillOverrides")
     skill_listing_budget: Annotated[
         float,
         msgspec.Meta(gt=0, le=1),
-        "How much of the model's context the list of skills may take.",
+        "Share of the model's context that the list of skills may take.",
     ] = msgspec.field(default=0.01, name="skillListingBudgetFraction")
     skill_purpose_chars: Annotated[
-        int, msgspec.Meta(ge=0), "How many characters of one skill's purpose that list shows."
+        int, msgspec.Meta(ge=0), "Maximum characters of one skill's purpose in that list."
     ] = msgspec.field(default=1_536, name="skillListingMaxDescChars")
     task_list: Annotated[
         str | None, "A task list that several sessions share, by name; unset: one per session."
     ] = None
     trusted_folders: Annotated[
         tuple[str, ...],
-        "Folders that are trusted, with what their files want to do when they are first seen.",
+        "Folders that are trusted together with the requests of their files when first seen.",
     ] = ()
     model: Annotated[str | None, "The model an agent uses, as `--model` takes it."] = None
     effort_level: Annotated[
         Literal["low", "medium", "high", "xhigh", "max"] | None,
-        "How hard an agent's model tries, as `--effort` takes it.",
+        "Reasoning effort of an agent's model, as `--effort` takes it.",
     ] = msgspec.field(default=None, name="effortLevel")
     api_key_helper: Annotated[
         str | None,
-        "A shell command that prints the key for Anthropic's API; asked where the environment has "
-        "none.",
+        "Shell command that prints Anthropic's API key, if the environment has none.",
     ] = msgspec.field(default=None, name="apiKeyHelper")
     language: Annotated[str | None, "The language an agent answers in, such as `german`."] = None
     include_git_instructions: Annotated[
         bool, "Tell an agent the state of the repository when it starts."
     ] = msgspec.field(default=True, name="includeGitInstructions")
     auto_compact_enabled: Annotated[
-        bool, "Sum up a conversation by itself when the model's context is nearly full."
+        bool, "Summarize a conversation automatically when the model's context is nearly full."
     ] = msgspec.field(default=True, name="autoCompactEnabled")
     file_checkpointing_enabled: Annotated[
-        bool, "Record what calls change before they change it, so that it can be undone."
+        bool, "Save files before calls change them, so that undo can restore them."
     ] = msgspec.field(default=True, name="fileCheckpointingEnabled")
     plans_directory: Annotated[
         str | None,
-        "Where plans are kept, relative to the project and inside it; unset: with the session.",
+        "Directory for plans, relative to the project and inside it; unset: with the session.",
     ] = msgspec.field(default=None, name="plansDirectory")
     ask_user_question_timeout: Annotated[
         Annotated[str, msgspec.Meta(pattern="^(never|[1-9][0-9]{0,4}[sm])$")],
-        "How long a question of the model waits for an answer, such as `60s` or `5m`; after "
-        "that the model continues without one.",
+        "Time that a question of the model waits for an answer, such as `60s` or `5m`; then the "
+        "model continues without one.",
     ] = msgspec.field(default="never", name="askUserQuestionTimeout")
-    output_style: Annotated[
-        str | None, "How the agent talks: the name of an output style; unset: the default one."
-    ] = msgspec.field(default=None, name="outputStyle")
-    agent: Annotated[
-        str | None, "The type of agent that the session's own agent is, as `--agent` takes it."
-    ] = None
+    output_style: Annotated[str | None, "Name of the output style; unset: the default style."] = (
+        msgspec.field(default=None, name="outputStyle")
+    )
+    agent: Annotated[str | None, "Agent type of the main agent, as `--agent` takes it."] = None
     claude_md_excludes: Annotated[
         tuple[str, ...],
-        "Files of instructions that do not count: absolute paths, or patterns of them.",
+        "Instruction files to ignore: absolute paths, or patterns of them.",
     ] = msgspec.field(default=(), name="claudeMdExcludes")
     auto_memory_enabled: Annotated[
         bool | None,
@@ -396,36 +414,38 @@ class Settings(_Options, frozen=True, kw_only=True):
         "existing notes are only read.",
     ] = msgspec.field(default=None, name="autoMemoryEnabled")
     auto_memory_directory: Annotated[
-        str | None, "That directory; unset: `projects/<project>/memory` in `~/.claude`."
+        str | None, "Directory of these notes; unset: `projects/<project>/memory` in `~/.claude`."
     ] = msgspec.field(default=None, name="autoMemoryDirectory")
     env: Annotated[dict[str, str], "Variables for commands, hooks and servers."] = {}
     hooks: Annotated[
         dict[str, tuple[dict[str, Any], ...]], "The hooks of each event, as a list of matchers."
     ] = {}
-    disable_all_hooks: Annotated[bool, "No hook runs, except those of managed settings."] = (
+    disable_all_hooks: Annotated[bool, "Run no hooks except those of managed settings."] = (
         msgspec.field(default=False, name="disableAllHooks")
     )
     allow_managed_hooks_only: Annotated[
-        bool, "Only hooks of managed settings run; counts in managed settings only."
+        bool, "Run only hooks of managed settings; ignored in other settings."
     ] = msgspec.field(default=False, name="allowManagedHooksOnly")
     allow_managed_permission_rules_only: Annotated[
-        bool, "Only managed settings may hold allow rules; counts in managed settings only."
+        bool,
+        "Use only the allow rules of managed settings; ignored in other settings.",
     ] = msgspec.field(default=False, name="allowManagedPermissionRulesOnly")
     allowed_http_hook_urls: Annotated[
-        tuple[str, ...] | None, "Addresses that hooks may be sent to; unset: any."
+        tuple[str, ...] | None, "Addresses that HTTP hooks may use; unset: any."
     ] = msgspec.field(default=None, name="allowedHttpHookUrls")
     http_hook_allowed_env_vars: Annotated[
-        tuple[str, ...] | None, "Variables that headers of hooks may hold; unset: any they name."
+        tuple[str, ...] | None,
+        "Environment variables that headers of HTTP hooks may contain; unset: any.",
     ] = msgspec.field(default=None, name="httpHookAllowedEnvVars")
     respect_gitignore: Annotated[
-        bool | None, "Stands for `search.respect_ignore` where that is not set."
+        bool | None, "Used for `search.respect_ignore` if that is unset."
     ] = msgspec.field(default=None, name="respectGitignore")
     cleanup_period_days: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
-        "Stands for `retention_days` where that is not set.",
+        "Used for `retention_days` if that is unset.",
     ] = msgspec.field(default=None, name="cleanupPeriodDays")
     enable_all_project_mcp_servers: Annotated[
-        bool, "Every server of the project's `.mcp.json` may start."
+        bool, "Allow every server of the project's `.mcp.json` to start."
     ] = msgspec.field(default=False, name="enableAllProjectMcpServers")
     enabled_mcpjson_servers: Annotated[
         tuple[str, ...], "Servers of `.mcp.json` that may start."
@@ -437,10 +457,11 @@ class Settings(_Options, frozen=True, kw_only=True):
         dict[str, dict[str, Any]], "MCP servers by name; a project's own are in `.mcp.json`."
     ] = msgspec.field(default={}, name="mcpServers")
     allowed_mcp_servers: Annotated[
-        tuple[dict[str, Any], ...] | None, "The only servers that may be used; unset: any."
+        tuple[dict[str, Any], ...] | None, "Servers that may be used; unset: all."
     ] = msgspec.field(default=None, name="allowedMcpServers")
     allow_managed_mcp_servers_only: Annotated[
-        bool, "Only managed settings' `allowedMcpServers` counts; counts in managed settings only."
+        bool,
+        "Use only `allowedMcpServers` of managed settings; ignored in other settings.",
     ] = msgspec.field(default=False, name="allowManagedMcpServersOnly")
     denied_mcp_servers: Annotated[tuple[dict[str, Any], ...], "Servers that may not be used."] = (
         msgspec.field(default=(), name="deniedMcpServers")

@@ -209,7 +209,7 @@ class TrustRecord:
 
 
 def _select_newest(given: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-    """Of each tool the newest definitions: two projects may define it differently."""
+    """The newest definitions of each tool. Two projects may define it differently."""
     by_tool: dict[str, dict[str, ToolDefinition]] = {}
     for one in given:
         of_tool = by_tool.setdefault(one.tool, {})

@@ -85,7 +85,7 @@ class CallDisplay(msgspec.Struct, frozen=True, kw_only=True):
     headline: str
     """The moment in one line: all that a condensed view shows."""
     summary: str = ""
-    """Of a call that went well: its result in one line, as its tool words it."""
+    """The result of a successful call in one line, in the words of its tool."""
     tone: str = "plain"
     """The meaning of the headline, as in `Text.tone`."""
     blocks: Display = ()
@@ -97,5 +97,5 @@ class CallDisplay(msgspec.Struct, frozen=True, kw_only=True):
     """The call that started the subagent."""
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """Convert the block to JSON values."""
         return msgspec.to_builtins(self)

@@ -68,7 +68,7 @@ class Act(msgspec.Struct, frozen=True):
     places: tuple[str, ...] = ()
     """These, and what a link of that name leads to."""
     trees: tuple[str, ...] = ()
-    """The same with everything below."""
+    """These places and everything below them."""
     into: tuple[tuple[str, str], ...] = ()
     """Trees that are put at a target, or in it under a name, if one is given, where it is a
     directory."""

@@ -28,7 +28,7 @@ class Todo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     content: Annotated[str, "What to do, such as `Run the tests`."]
     status: Annotated[TodoStatus, "How far it is."]
-    active_form: Annotated[str, "The same as something under way: `Running the tests`."]
+    active_form: Annotated[str, "The task in the present continuous: `Running the tests`."]
 
 
 class JsonEvent(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):
     request: PermissionRequest | None = None
     """Everything that the user gets to see, so that the answer can come later."""
     digest: str = ""
-    """Of what an answer would be for: another one needs another answer."""
+    """The digest of the question. An answer is only valid for the same digest."""
 
 
 class CallDecided(_Event, frozen=True, tag="call_decided", kw_only=True):
@@ -178,9 +178,9 @@ class FileSeen(_Event, frozen=True, tag="file_seen", kw_only=True):
     lines: tuple[tuple[int, int], ...] = ()
     """Seen line ranges, first and last inclusive; empty means the whole file."""
     shown: tuple[tuple[int, int], ...] = ()
-    """The lines that were shown with their numbers and tags just now."""
+    """The lines that this call showed with numbers and tags."""
     moved: tuple[tuple[int, int, int, str], ...] | None = None
-    """Of a file whose lines were shown so: first line, how many went and came, tags of the gone."""
+    """Changes of shown lines: first line, number removed, number added, tags of those removed."""
 
 
 class FileForgotten(_Event, frozen=True, tag="file_forgotten", kw_only=True):

@@ -26,7 +26,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str | None = None
     """For an agent: its name, if it has one."""
     agent_type: str | None = None
-    """Of an agent: its type."""
+    """For an agent: its type."""
     call_id: str = ""
     """The call that started it, where what it changes belongs to that call."""
     output_path: str = ""
@@ -40,7 +40,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     started_at: float = 0.0
     ended_at: float | None = None
     last_active_at: float | None = None
-    """Of an agent: when it last said or did something."""
+    """For an agent: the time of its last activity."""
     result: str = ""
     """A short text about the outcome, if the output is longer."""
     waiting_for_input: str | None = None

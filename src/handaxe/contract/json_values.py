@@ -41,7 +41,7 @@ def to_json_copy(value: Any) -> Any:  # noqa: ANN401 - any value
 
 
 def replace_tuples(plain: Any) -> Any:  # noqa: ANN401 - JSON data
-    """The same with a list for every tuple, as it comes back from JSON."""
+    """Replace every tuple by a list, as JSON would."""
     kind = plain.__class__
     if kind is dict:
         return {name: replace_tuples(item) for name, item in plain.items()}

@@ -65,7 +65,7 @@ class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def to_api_fields(self) -> dict[str, int]:
-        """The same by the names that programs of the ecosystem look for."""
+        """The usage under the key names of the ecosystem."""
         return {
             "input_tokens": self.input_tokens,
             "cache_creation_input_tokens": self.cache_write_tokens,

@@ -105,7 +105,7 @@ class Tool(Generic[Args]):
     has_session_prompt: ClassVar[bool] = False
     """Whether the prompt depends on the session; derived from `prompt_for`."""
     follows_names: ClassVar[bool] = False
-    """Whether what a call reaches is known only once it may look; derived from `follow`."""
+    """Whether the targets of a call are known only after permission; derived from `follow`."""
     has_own_ports: ClassVar[bool] = False
     """Whether some of it is made for each call: state, the conversation."""
 

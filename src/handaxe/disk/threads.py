@@ -25,11 +25,11 @@ from handaxe.contract.result import ToolResult
 MOST = 16
 """So many at once; more work waits for one of them."""
 MOST_LARGE = 1
-"""So many works of a process that compute for long run at once."""
+"""Maximum number of long computations of a process at once."""
 
 _USUAL_TURN_S, _TURN_S = 0.005, 0.0002
 _STUCK_S = 2.0
-"""So long large work waits for the one that runs."""
+"""Seconds that large work waits for other running work."""
 SMALL = 1 << 17
 """Up to this many bytes or characters, work runs in the calling thread."""
 
@@ -40,7 +40,7 @@ _reserve = bytearray(1 << 20)
 _START_S = 1.0
 """A thread that has not reported by then has died."""
 _EXIT_S = 5.0
-"""So long the end of the process waits for work that has begun."""
+"""Seconds that the end of the process waits for running work."""
 
 T = TypeVar("T")
 

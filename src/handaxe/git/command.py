@@ -332,7 +332,7 @@ def run_git(
 
 
 async def await_git(command: GitCommand, *, timeout_s: float, max_bytes: int = MAX_BYTES) -> bytes:
-    """The same without blocking; when cancelled, git has ended on return."""
+    """Run git without blocking. After a cancellation git has ended on return."""
     import asyncio
 
     process = GitProcess(command, timeout_s=timeout_s, max_bytes=max_bytes)

@@ -225,7 +225,7 @@ def _find_forbidding_rule(
 def _find_forbidding_text(
     request: PermissionQuery, rules: ToolRules, policy: Policy, behaviour: Behaviour
 ) -> tuple[PermissionRule, str] | None:
-    """The same for parts that are not paths."""
+    """The deny rule that matches a text of the call, and the text."""
     for text in request.texts:
         for rule in rules.texts:
             if _is_text_match(rule, text, policy, behaviour):

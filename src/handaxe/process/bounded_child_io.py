@@ -15,7 +15,7 @@ _DIE_WITH_PARENT = 1
 
 
 class ChildRequest:
-    """The request of a child."""
+    """The request that a child process reads, and the stream for its answer."""
 
     def __init__(self) -> None:
         self.request: dict[str, Any] = json.loads(sys.argv[1])

@@ -112,7 +112,7 @@ def _move(source: int, targets: Container[int]) -> int:
 def _fork_confined(
     argv: list[str], env: dict[str, str], given: list[tuple[int, int]], plan: tuple[int, int]
 ) -> int:
-    """The same with a forked child that restricts itself, so that no launcher must start."""
+    """Spawn with a forked child that restricts itself, so that no launcher has to start."""
     from handaxe.process import landlock_launcher
 
     pid = os.fork()

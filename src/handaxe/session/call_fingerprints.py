@@ -35,7 +35,7 @@ class CallFingerprints:
     def keep(self, call_id: str, fact: bytes) -> None:
         """Keep this about a call."""
         if len(fact) != self._size_bytes:
-            raise ValueError(f"{self._size_bytes} bytes are kept of each call, not {len(fact)}")
+            raise ValueError(f"{self._size_bytes} bytes per call are expected; got {len(fact)}")
         self._recent[call_id] = fact
         if len(self._recent) >= _MOST_RECENT:
             self._flush_recent()
@@ -64,10 +64,10 @@ class CallFingerprints:
 
 
 def compute_fingerprint(tool: str, call_input: object) -> bytes:
-    """The tool's name and its input, to the letter.
+    """A 64-bit hash of the tool's name and its exact input.
 
-    Sixty-four bits under a key of this process, as call ids have, so they are unpredictable. If two
-    inputs collide, the second call gets an answer and nothing runs.
+    A random key of this process makes it unpredictable. If two inputs collide, the second call gets
+    an answer and nothing runs.
     """
     try:
         if call_input and is_long(call_input):

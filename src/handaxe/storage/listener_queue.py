@@ -13,7 +13,7 @@ from handaxe.contract.faults import describe_error
 MOST_WAITING = 1000
 """So many events wait for one listener."""
 STUCK_S = 10.0
-"""So long a session that closes waits for one event to be heard."""
+"""Seconds that a closing session waits for a listener to handle one event."""
 TIDY_S = 0.5
 
 _log = logging.getLogger("handaxe.listeners")

@@ -51,7 +51,7 @@ class HookCost(msgspec.Struct):
     duration_ms: float = 0.0
     slowest_ms: float = 0.0
     waited_ms: float = 0.0
-    """Of the time, how long calls had to wait for it."""
+    """The part of the time that calls had to wait for it."""
 
 
 class Statistics(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ class Hunk(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PatchHunk(TypedDict):
-    """The same as data of a result."""
+    """The hunk as data of a result."""
 
     oldStart: int
     oldLines: int

@@ -9,7 +9,7 @@ ENCODED_COPIES = ("DIRENV_DIFF", "__MISE_DIFF", "__MISE_SESSION")
 """Variables in which direnv and mise keep encoded copies of the values that they set."""
 
 MAX_CHARS = 128
-"""Of a longer name the end decides."""
+"""For a longer name its ending decides."""
 
 
 def _split_words(text: str) -> frozenset[str]:

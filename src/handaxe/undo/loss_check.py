@@ -63,7 +63,7 @@ class LossFinder:
         return self._explain(lost)
 
     def find_in_places(self, paths: Sequence[str]) -> str:
-        """The same for a call that changes exactly these paths."""
+        """Check the losses of a call that changes exactly these paths."""
         inside: list[str] = []
         lost: Reasons = {}
         for path in paths:

@@ -205,8 +205,8 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         lost = format_count(pruned.young_calls, "call")
         told = (
             f"The undo record is full (undo.max_bytes: {options.max_bytes:,}), so its "
-            f"oldest calls were dropped. Of the last day, {lost} can no longer be undone; "
-            "`handaxe history` lists them."
+            f"oldest calls were dropped. {lost} of the last day can no longer be "
+            "undone; `handaxe history` lists them."
         )
         self._pruned.append(told)
         return (told,)

@@ -74,7 +74,7 @@ _HELD = {
 }
 """The effect of each dimension of the sandbox on a command."""
 _LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
-"""Of the locale's variables the first that is set counts."""
+"""The first of the locale's variables that is set counts."""
 _FEW_FILES = 1024
 _FEW_WATCHES = 65_536
 _FEW_PROCESSES = 1_000

@@ -31,7 +31,7 @@ class WebNotInstalled(ToolFault):
 
 
 class NoSuchHost(ToolFault):
-    """The name of the host has no address."""
+    """The host name does not resolve to an address."""
 
     code = "web.dns"
 

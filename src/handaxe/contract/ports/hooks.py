@@ -42,7 +42,7 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookCommandResult(msgspec.Struct, frozen=True):
-    """How a program ended, and what it said, cut where it said too much."""
+    """The exit of a program and its output, shortened if it is too long."""
 
     exit_code: int
     stdout: bytes

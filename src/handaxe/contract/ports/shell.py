@@ -117,10 +117,10 @@ class AssistedSpawn(msgspec.Struct, frozen=True):
 
     argv: list[str]
     door: int | None = None
-    """Of the inherited descriptors the one over which a listening socket is handed out first."""
+    """Inherited descriptor that passes on a listening socket first."""
     port: int = 0
     plan: tuple[int, int] | None = None
-    """Of the inherited descriptors those of a plan for Landlock and of the call filter."""
+    """Inherited descriptors of the Landlock plan and of the call filter."""
 
 
 class ConfinedCommand(msgspec.Struct):

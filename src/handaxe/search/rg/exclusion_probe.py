@@ -50,7 +50,7 @@ class ExclusionProbe:
         return MAX_SAID_BYTES if self._survey.look_around() else QUIET_BYTES
 
     def note(self, outcome: RipgrepOutcome) -> None:
-        """Remember a tree about which ripgrep said too much."""
+        """Remember a tree for which ripgrep printed too many messages."""
         if self.is_asked and outcome.said_bytes > self.may_say:
             self._loud.add(self._key)
             self.is_asked = False

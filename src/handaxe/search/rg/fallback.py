@@ -27,7 +27,7 @@ SURVEY_SHARE = 0.02
 search if that is more."""
 LOOK_S = 0.25
 LOOK_SHARE = 0.1
-"""A fallback takes at most `LOOK_S`, or this part of the time of the search if that is more."""
+"""A fallback takes at most `LOOK_S` seconds or this share of the search's time, if longer."""
 LONGER_IN_BINARY = 2.5
 """Estimated slowdown of a search by binary files."""
 MAX_FILES = 10_000

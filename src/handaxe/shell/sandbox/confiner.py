@@ -207,7 +207,7 @@ class LocalConfiner(Confiner):
             return found
         problem = found.landlock_weakness
         if wanted.must_be_strong:
-            problem = "Landlock is weaker than `sandbox.failIfWeak` asks"
+            problem = "Landlock is too weak for `sandbox.failIfWeak`"
         if problem is None:
             return found
         return msgspec.structs.replace(found, name="none", landlock_problem=problem)

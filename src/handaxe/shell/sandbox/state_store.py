@@ -23,7 +23,7 @@ _RUNS, _ENDED = b"1", b"0"
 
 _lock = threading.Lock()
 _stores: dict[str, tuple["SavedStateStore", int]] = {}
-"""Each with the descriptor that holds the lock."""
+"""Each store, and the file descriptor that holds its lock."""
 
 
 class RestoreRecord(msgspec.Struct, frozen=True):

@@ -50,8 +50,8 @@ class GrepDetails(TypedDict, total=False):
     numMatches: Annotated[int | None, "Mode `content`: matching lines shown; `count`: of all."]
     matches: Annotated[list[MatchData], "Mode `content`; the last of very many are left out."]
     counts: Annotated[list[CountData], "Mode `count`."]
-    totalFiles: Annotated[int, "Of the whole search, where it was counted."]
-    totalLines: Annotated[int, "Of the whole search, where it was counted."]
+    totalFiles: Annotated[int, "For the whole search, if it was counted."]
+    totalLines: Annotated[int, "For the whole search, if it was counted."]
     appliedLimit: Annotated[int, "The limit that cut the list off."]
     appliedOffset: int
     unvisited: Annotated[list[str], "Directories not searched because time ran out."]

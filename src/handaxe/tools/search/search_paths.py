@@ -41,7 +41,7 @@ def format_path(path: str, directory: str) -> str:
 
 
 def format_paths(paths: Iterable[str], directory: str) -> list[str]:
-    """The same for many paths, fast if none needs quotes."""
+    """Quote many paths where needed, fast if none needs quotes."""
     prefix = directory if directory.endswith("/") else directory + "/"
     return escape_paths(_make_relative(path, prefix) for path in paths)
 
@@ -124,7 +124,7 @@ def describe_skipped(skipped: SkippedFiles, *, verb: str) -> list[str]:
 
 
 def to_skipped_data(skipped: SkippedFiles) -> SkippedData:
-    """The same as data, with the reasons that were counted."""
+    """The skipped entries as data, with the counted reasons."""
     counts: dict[SkipReason, int | None] = {
         "ignored": skipped.ignored,
         "binary": skipped.binary,

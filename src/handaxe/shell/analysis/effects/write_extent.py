@@ -42,7 +42,7 @@ from handaxe.shell.analysis.walker import Part, ShellState
 _OPEN_MODE = re.compile(r"0?[57][0-7]{2}|[ugoa]*(\+[rwxXst]+|-w)(,[ugoa]*(\+[rwxXst]+|-w))*")
 """Modes after which the owner can still read files and enter directories."""
 _READABLE_MODE = re.compile(r"0?[46][0-7]{2}")
-"""The same for files only."""
+"""Modes after which the owner can still read files."""
 _SUFFIX = re.compile(r"[\w.~-]+", re.ASCII)
 _COPIED_LINKS = split_names("r R recursive P no-dereference a d archive")
 _REPLACING = split_names("f force remove-destination")

@@ -135,7 +135,7 @@ def _split_arguments(fragment: str) -> Iterator[list[Field]]:
 
 
 def find_occurrences(text: str, programs: frozenset[str]) -> Iterator[list[Field]]:
-    """Argument lists that start at a mention of one of `programs`; only for very long texts."""
+    """Possible commands of a very long text: the words from each name of `programs` on."""
     plain = [re.escape(name) for name in programs if name and "*" not in name]
     if len(text) < _LONG or not plain:
         return

@@ -291,5 +291,5 @@ class OperandPaths:
         return tuple(posixpath.join(base, value) for base in self._cwds)
 
     def all(self, fields: list[Field]) -> tuple[str, ...]:
-        """The same for several words."""
+        """The path uses of several words."""
         return tuple(path for field in fields for path in self(field.value))

@@ -28,9 +28,9 @@ class BashDetails(TypedDict, total=False):
     backgroundCwdHint: str
     sandbox: SandboxData
     dryRun: Annotated[bool, "True: it was a dry run."]
-    changedFiles: Annotated[list[str], "Of a dry run: files whose content would change."]
-    otherChanges: Annotated[list[str], "Of a dry run: other changes, as sentences."]
-    leftOut: Annotated[list[str], "Of a dry run: paths that were not compared."]
+    changedFiles: Annotated[list[str], "Dry run: files whose content would change."]
+    otherChanges: Annotated[list[str], "Dry run: other changes, as sentences."]
+    leftOut: Annotated[list[str], "Dry run: paths that were not compared."]
 
 
 class BashData(BashDetails):
