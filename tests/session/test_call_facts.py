@@ -64,7 +64,7 @@ def test_an_id_of_any_characters_is_kept():
 
 
 def test_other_sizes_are_refused():
-    with pytest.raises(ValueError, match="8 bytes are kept of each call, not 3"):
+    with pytest.raises(ValueError, match="8 bytes per call are expected; got 3"):
         CallFingerprints(8).keep("a", b"123")
 
 
