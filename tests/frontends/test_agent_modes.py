@@ -145,4 +145,4 @@ def test_files_are_put_back_from_the_command_line(project, script, tmp_path):
     out = run("-p", "--resume", prompt["session_id"], "--rewind-files", "nothing",
               cwd=project, home=tmp_path)  # fmt: skip
     assert out.returncode == 2
-    assert b"No message" in out.stderr
+    assert b"has no message 'nothing'" in out.stderr

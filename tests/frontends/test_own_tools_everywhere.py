@@ -160,7 +160,7 @@ async def in_terminal(place: Place) -> str:
         me.type("2\n")
         me.wait_for("Enter: 1]: ")
         me.type("2\n")
-        me.wait_for("leave it out]: ")
+        me.wait_for("Enter: skip]: ")
         me.type("\n")
         me.wait_for("Allow?")
         me.type("y\n")

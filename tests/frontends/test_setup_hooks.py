@@ -132,7 +132,7 @@ def test_the_start_can_have_the_first_words(project, script, run):
     model = script({"expect": "/^Begin/", "text": "One."}, {"expect": "/^Then/", "text": "Two."})
     assert run("-p", "--model", model, "--settings", given).stdout == "One.\n"
     assert run("-p", "Then.", "--model", model, "--settings", given).stdout == "Two.\n"
-    assert "Say what to do" in run("-p", "--model", model, "--settings",
+    assert "Give a prompt: -p PROMPT." in run("-p", "--model", model, "--settings",
                                    settings(SessionStart=["true"]), code=2).stderr  # fmt: skip
 
 

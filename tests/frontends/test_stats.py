@@ -63,7 +63,7 @@ def test_tools_are_ranked_and_definitions_that_nobody_used_are_named(talked):
 
     shown = run("stats", cwd=talked).stdout
     assert shown.startswith("1 session. Tokens are estimates.\n")
-    assert shown.index("\nRead") < shown.index("\nGlob") < shown.index("never called")
+    assert shown.index("\nRead") < shown.index("\nGlob") < shown.index("Never called")
 
 
 def test_the_calls_of_sub_agents_count(project, script):
