@@ -59,7 +59,7 @@ def _resolve_directory(given: str | os.PathLike[str]) -> tuple[str, str]:
     except (TypeError, ValueError, RuntimeError, OSError) as error:
         if isinstance(error, FileNotFoundError) and error.filename is None:
             raise SetupError(
-                "The current directory is gone. Change to one that is there."
+                "The current directory no longer exists. Change to another one."
             ) from None
         raise SetupError(f"{given!r} cannot be a directory: {error}.") from None
     return spelled, real
