@@ -1,4 +1,4 @@
-"""What results and conversations are made of.
+"""Types of results and conversations.
 
 Blocks of a result for the model, blocks of `ToolResult.display` for people, and messages.
 """

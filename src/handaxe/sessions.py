@@ -97,7 +97,7 @@ def fork(
 def rewind(
     session_id: str, to: str, *, root: PathLike | None = None, home: PathLike | None = None
 ) -> None:
-    """Forget what was said after the message `to`; files stay as they are."""
+    """Drop the messages after the message `to`. Files stay as they are."""
     rewind_session(_open(session_id, root, home), session_id, to)
 
 

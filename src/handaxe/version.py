@@ -1,3 +1,3 @@
-"""The version of handaxe, for everybody who names it."""
+"""The version of handaxe."""
 
 __version__ = "0.1.0"

@@ -71,7 +71,8 @@ class LoopContext(msgspec.Struct, kw_only=True):
     mark_told: Callable[[Sequence[Notice]], None] = _ignore_notices
     """Mark notices as delivered to the conversation and its log."""
     await_work: Callable[[float, float], Awaitable[bool]] = _wait_for_nothing
-    """Wait for background agents and commands, with a limit for each; whether there are notices."""
+    """Wait for background agents and commands, up to a limit for each. Return whether there are
+    notices."""
     origin: RequestOrigin = RequestOrigin()
     """Metadata for this loop's requests."""
     nearby: NestedMemory | None = None

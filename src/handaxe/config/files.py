@@ -173,7 +173,9 @@ class SettingsFile:
                 "mode wider than `default`, until it is fixed"
             )
         else:
-            told = "what it forbade still holds, what it allowed does not, until it is mended"
+            told = (
+                "until the file is fixed, its earlier deny rules apply and its allow rules do not"
+            )
         problem = SettingsProblem(
             Origin(self.source, self.path, line), f"{reason}; {told}", is_value=True
         )

@@ -75,7 +75,7 @@ class Configuration:
         self.sources = parse_sources(sources)
         self._files = SettingsFiles(list_settings_paths(root, self.sources), RuleCache(home))
         self.changed_files: tuple[str, ...] = ()
-        """Those that changed when something last did."""
+        """Settings files that changed in the last reload."""
         self.discovery = EVERYTHING
         """Which files count beside those of settings."""
         self.pending: tuple[str, ...] = ()
@@ -356,7 +356,7 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     skills: Literal["all", "added", "none"] = "all"
     """`added`: only skills of directories that were added by hand."""
     only_skills: frozenset[str] | None = None
-    """Of the skills that are found, the names of those that count; None: all."""
+    """The names of the discovered skills that the session uses, or None for all."""
     agents: bool = True
     styles: bool = True
     instructions: bool = True

@@ -1,4 +1,4 @@
-"""What settings files forbade when they could last be read, kept in the data directory.
+"""Deny and ask rules of the last valid settings files, kept in the data directory.
 
 A file that broke between two runs still forbids that. Only deny and ask rules are kept, so the
 worst that a stale or damaged record can do is to forbid too much, or nothing more.

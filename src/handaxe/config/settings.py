@@ -49,12 +49,12 @@ class EditOptions(_Options, frozen=True, kw_only=True):
 
     format: Annotated[
         Literal["auto"] | EditFormat,
-        "What a model is shown to change text with: Edit, MultiEdit, ApplyPatch or EditLines, "
+        "The editing tool of a model: Edit, MultiEdit, ApplyPatch or EditLines, "
         "which makes Read show a tag with each line; `auto` goes by the model's name.",
     ] = "auto"
     formats: Annotated[
         dict[str, EditFormat],
-        "Where `format` is `auto`: formats by model names without a vendor, such as "
+        "If `format` is `auto`: formats by model names without a vendor, such as "
         '`{"qwen3-*": "multi"}`; asked before the built-in table.',
     ] = {}
     perforce: Annotated[

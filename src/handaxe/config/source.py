@@ -1,4 +1,4 @@
-"""What one source of settings says, read value by value.
+"""Read one source of settings, value by value.
 
 A wrong value is left out and named; everything beside it counts. Nothing is merged here.
 """

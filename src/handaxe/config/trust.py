@@ -1,4 +1,4 @@
-"""The effect of a project's own files: they can narrow, and widen only as far as they are trusted.
+"""The effect of a project's own files: they can narrow, and widen only with trust.
 
 The authors of the project wrote these files, the local one included. Until the user trusts the
 folder, they may only forbid, and allow what the user allowed there as an answer. They may never

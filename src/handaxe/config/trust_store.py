@@ -1,4 +1,4 @@
-"""What the user said for good about folders and rules; kept outside any project.
+"""The user's lasting decisions about folders and rules, outside any project.
 
 Trust goes with what the folder's files wanted to do when it was given: what they want since then
 needs it given again.

@@ -63,7 +63,7 @@ class CallSlot:
         self.inner: list[CallSlot] | None = None
         """The unfinished calls that were made in it."""
         self.inner_limit: Any = None
-        """What limits how many of those run at once; made with the first."""
+        """The limit for how many of those run at once. Created with the first one."""
         self.waits: Callable[[], Iterable[CallSlot]] | None = None
         """The calls that it waits for just now, beside those that were made in it."""
         self.put_off: list[CallSlot] | None = None

@@ -1,4 +1,4 @@
-"""What stops a call from outside, and a call that then still has something to say."""
+"""Cancel a call from outside, and let a cancelled call still report something."""
 
 import asyncio
 from typing import Any

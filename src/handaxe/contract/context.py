@@ -1,4 +1,4 @@
-"""What one running call can reach: the ports and state its tool declared, nothing else."""
+"""The context of one running call: the ports and state that its tool declared."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload

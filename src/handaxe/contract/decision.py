@@ -43,7 +43,7 @@ class DecidedPart(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None
     by: str = "builtin"
     cause: str = ""
-    """What a question is about; only `program` could be settled by an allow rule."""
+    """The cause of a question. An allow rule can settle only `program`."""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,14 +194,14 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     proposals: tuple[RuleProposal, ...] = ()
     """Rules that together would have allowed the call, each with examples."""
     suggestions: tuple[PermissionSuggestion, ...] = ()
-    """What else the user can allow with an approval, narrow and wide; each one is separate."""
+    """Other rules that the user can allow with an approval, narrow and wide, each separately."""
     agent_id: str | None = None
     """Which sub-agent asks; None for the main one."""
     agent_type: str | None = None
     destructive: tuple[Loss, ...] = ()
     """Data that a command would destroy irrecoverably."""
     definitions: tuple[ToolDefinition, ...] = ()
-    """Of a server's tool: it and its siblings as they are now; a lasting yes holds for these."""
+    """A server's tool and its siblings as they are now. A lasting approval applies to these."""
     display_name: str | None = None
     """The name that users see for the tool, if it differs from the tool's name."""
     remarks: tuple[str, ...] = ()

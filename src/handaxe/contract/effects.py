@@ -1,4 +1,4 @@
-"""What a call looks at and what it changes: the one safety fact of a tool.
+"""The effects of a call: its reads and writes, the one safety fact of a tool.
 
 Whether a call is read-only, may run beside another, or destroys something is derived from this
 value and never stated separately, so the three cannot contradict each other. What a tool does
@@ -53,7 +53,7 @@ SESSION_STATE = frozenset(
 """State that ends with the session. There is no other: the rest of the world is external."""
 
 Kind = Literal["fills", "removes", "moves"]
-"""What a place may be after an act.
+"""The possible states of a path after an act.
 
 `fills`: files and directories are made and written into, existing ones keep their kind.
 `removes`: it may be gone, or a plain file. `moves`: it may be anything, such as a link or another

@@ -322,11 +322,11 @@ class WishRefused(_Event, frozen=True, tag="wish_refused", kw_only=True):
 
     file: str
     reason: str
-    """What it wants, what changed since the project was trusted, and what to do."""
+    """The request, the change since the project was trusted, and the remedy."""
 
 
 class InstructionsHeard(_Event, frozen=True, tag="instructions_heard", kw_only=True):
-    """Files of instructions began to count, since the agent read a file that they are for."""
+    """Instruction files apply from now on, because the agent read a file that they are for."""
 
     paths: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""What a Python type cannot say of input and output: schemas of others, classes of their own."""
+"""Parts of input and output types that Python cannot express: schemas, custom classes."""
 
 from abc import ABC, abstractmethod
 from typing import Any

@@ -49,7 +49,7 @@ def replace_tuples(plain: Any) -> Any:  # noqa: ANN401 - JSON data
 
 
 def to_json_or_text(value: Any) -> Any:  # noqa: ANN401 - any value
-    """The same, or what the value says of itself."""
+    """The value itself, or its own JSON form if it has one."""
     try:
         return to_json_value(value)
     except TypeError:

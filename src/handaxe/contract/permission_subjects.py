@@ -1,4 +1,4 @@
-"""What a permission rule can be matched against: the paths and texts of one call.
+"""The subjects of permission rules: the paths and texts of one call.
 
 A tool names its subjects; the rule engine matches them and knows nothing of tools.
 """

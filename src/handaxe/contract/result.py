@@ -24,7 +24,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     content: tuple[ContentBlock, ...] = ()
     """Blocks for the model beside the text, such as pictures."""
     display: Display | None = None
-    """What people see; None: the text."""
+    """The display for users, or None to show the text."""
     notes: tuple[str, ...] = ()
     """Remarks of the runtime, such as what was read leniently."""
     messages: tuple[str, ...] = ()

@@ -75,7 +75,7 @@ class Tool(Generic[Args]):
     """
 
     name: ClassVar[str]
-    """What models, rules and logs know it by; the class's name unless set."""
+    """The name for models, rules and logs. By default the name of the class."""
     aliases: ClassVar[tuple[str, ...]] = ()
     """Other names by which it can be called."""
     search_hint: ClassVar[str] = ""
@@ -124,7 +124,7 @@ class Tool(Generic[Args]):
     replaces_builtin: ClassVar[bool] = False
     """Whether an own tool replaces the built-in one of its name, which wins otherwise."""
     definition: ClassVar[ToolDefinition | None] = None
-    """What a lasting approval of a server's tool is bound to; None for every other tool."""
+    """The definition that a lasting approval of a server's tool is bound to, else None."""
     strict: ClassVar[bool] = False
     """Whether providers that can are asked to hold the model to the schema."""
     defer: ClassVar[bool | None] = None

@@ -1,4 +1,4 @@
-"""What can go wrong with a file, as types a caller can tell apart."""
+"""Errors of file operations, as types that a caller can tell apart."""
 
 import errno
 from types import TracebackType

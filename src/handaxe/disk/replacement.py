@@ -278,7 +278,7 @@ class _Beside(Generic[T]):
             self._thread.join()
 
     def result(self) -> T:
-        """What it gave, or the fault it raised; of a thread, after that was left."""
+        """The result of a thread's work, or the fault it raised, after the wait for it ended."""
         if self._thread is None and not self._given:
             self._given.append(self._function())
         if self._error is not None:

@@ -23,7 +23,7 @@ from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 
 MOST = 16
-"""So many at once; more work waits for one of them."""
+"""Maximum number at once. More work waits for one of them."""
 MOST_LARGE = 1
 """Maximum number of long computations of a process at once."""
 

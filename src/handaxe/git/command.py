@@ -128,7 +128,7 @@ def make_object_command(
 
 
 def find_obstacles(repository: GitRepository) -> tuple[str, ...]:
-    """What a repository may make our git run, whatever the settings.
+    """The programs that a repository may make git run, whatever the settings are.
 
     A repository that names no program needs no trust.
     """

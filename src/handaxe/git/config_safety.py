@@ -123,7 +123,7 @@ def explain_git_doubt(directory: str, variables: Mapping[str, str] | None = None
 def find_config_risks(
     repository: GitRepository, is_overridden: Callable[[str, str], bool] | None = None
 ) -> Iterator[str]:
-    """What a repository, and those inside it, may make git run.
+    """The programs that a repository, and those inside it, may make git run.
 
     `is_overridden` tells whether the caller overrides a key of a section.
     """
@@ -133,7 +133,7 @@ def find_config_risks(
     except UnclearRepository as unclear:
         yield str(unclear)
     except (OSError, ValueError, IndexError, struct.error) as error:
-        yield f"what git would run in {place} is unknown: {error}"
+        yield f"the programs that git would run in {place} are unknown: {error}"
 
 
 def has_program_settings(config: Path, *, may_work_in: Callable[[str], bool]) -> bool:

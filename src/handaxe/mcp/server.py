@@ -284,7 +284,7 @@ class McpClient:
             return
 
     async def _once(self) -> bool:
-        """One connection from start to end; whether it was ever open."""
+        """Run one connection from start to end and return whether it was ever open."""
         try:
             connection_type = await _load_sdk()
         except ImportError:
@@ -333,7 +333,7 @@ class McpClient:
             await self.session.send_notification(RootsListChangedNotification())
 
     def _explain_login(self, reason: str) -> str:
-        """What the user must do."""
+        """The action that the user must take."""
         config = self.definition.config
         if isinstance(config, RemoteConfig) and config.has_login:
             return f"it requires a login ({reason}): run `handaxe mcp login {quote(self.name)}`"

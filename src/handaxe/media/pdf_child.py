@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _send_text(child_request: ChildRequest, document: object, number: int) -> bool:
-    """Send a page's text; whether it is empty, so that the page must be drawn."""
+    """Send a page's text and return whether it is empty, so that the page must be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
     text, is_cut = _extract_text(page, child_request.request["max_chars"]) if page else ("", False)
     child_request.send({"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})

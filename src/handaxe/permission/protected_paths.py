@@ -125,7 +125,7 @@ class OwnPaths:
         return bool(self.paths)
 
     def below(self, roots: Sequence[str]) -> "OwnPaths":
-        """Those inside some directories."""
+        """The protected paths inside some directories."""
         found = [path for path in self.paths if any(is_inside(path, root) for root in roots)]
         return OwnPaths(found) if found else NO_PLACES
 

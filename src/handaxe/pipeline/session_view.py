@@ -1,4 +1,4 @@
-"""What own tools can read about their session: the conversation and the options."""
+"""The read-only view of own tools on their session: the conversation and the options."""
 
 import logging
 from collections.abc import Generator

@@ -43,7 +43,7 @@ class ProcessPoller:
         return (b"", []) if self._host_is_gone else receive(self._talk)
 
     def wait(self) -> bool:
-        """Wait for any event; whether a message came or the host ended."""
+        """Wait for any event and return whether it is a message or the end of the host."""
         is_said = False
         for fd, _ in self._all.poll():
             if fd == self._wake:

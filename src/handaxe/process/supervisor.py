@@ -104,7 +104,7 @@ class Supervisor:
         self._sweep()
 
     def _reap(self) -> bool:
-        """Reap ended children; whether any is left."""
+        """Reap ended children and return whether any is left."""
         is_clean = True
         while True:
             try:

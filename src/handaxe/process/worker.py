@@ -41,7 +41,7 @@ exec 3>&-
 trap "{{ builtin pwd -P; }} 2>&- >&$HANDAXE_FD" EXIT
 unset HANDAXE_FD
 """
-"""What the shell reads before the command, through `BASH_ENV=/dev/fd/N`.
+"""A script that the shell reads before the command, through `BASH_ENV=/dev/fd/N`.
 
 N - 1 is where it reports its directory. No program it starts may inherit that descriptor. Bash
 copies the close-on-exec flag with a descriptor, and sets it on the copy of a temporarily redirected
@@ -81,7 +81,7 @@ class ShellWorker:
             self._network = NetworkNamespace()
 
     def serve(self) -> bool:
-        """Run the host's requests until the host ends; whether all processes are gone then."""
+        """Run the host's requests until it ends. Return whether all processes are gone then."""
         self._say(("here", os.getpid()))
         while True:
             if not self._watch.wait():
@@ -178,7 +178,7 @@ class ShellWorker:
         return survivors, 0
 
     def _wait_for_all(self, timeout_s: float) -> bool:
-        """Wait until no child is left, at most this long; whether one is left."""
+        """Wait until no child is left, up to a time limit. Return whether one is left."""
         ends_at = time.monotonic() + timeout_s
         while self._reap():
             left_s = ends_at - time.monotonic()
@@ -196,7 +196,7 @@ class ShellWorker:
                     os.kill(pid, signal.SIGKILL)
 
     def _reap(self) -> bool:
-        """Reap ended children; whether any is left."""
+        """Reap ended children and return whether any is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

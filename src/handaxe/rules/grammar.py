@@ -40,7 +40,7 @@ class PermissionRule(msgspec.Struct, frozen=True):
     source_line: int | None = None
     source_file: str | None = None
     root: str | None = None
-    """What a leading `/` in its path is relative to; None for the project."""
+    """The directory that a leading `/` in its path is relative to. None is the project."""
     problem: str | None = None
     """Why the rule matches nothing, or less than it seems to."""
     is_dead: bool = False

@@ -1,4 +1,4 @@
-"""What rules know about tool names: aliases, families, and tools that are never free.
+"""Tables about tool names in rules: aliases, families, and tools that are never free.
 
 This table has the ecosystem's names; a rule may name a tool that handaxe lacks.
 """

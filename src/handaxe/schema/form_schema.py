@@ -11,7 +11,7 @@ _KEPT = (
     "type", "title", "description", "enum", "enumNames", "default", "format", "minLength",
     "maxLength", "minimum", "maximum",
 )  # fmt: skip
-"""What the protocol knows of a property; the rest is checked when the answer is there."""
+"""The keywords of a property that the protocol allows. The rest is checked on the answer."""
 
 
 def build_form_schema(form: Any) -> JsonSchema:  # noqa: ANN401 - a type or a schema

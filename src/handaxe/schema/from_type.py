@@ -55,7 +55,7 @@ _LIMITS = {
     "pattern": "pattern",
 }
 _MOMENTS = {datetime.datetime: "date-time", datetime.time: "time"}
-"""What msgspec says only of those with a time zone, which a model would better give anyway."""
+"""The formats that msgspec gives only for types with a time zone, which models should use too."""
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 _SAME_IN_JSON: dict[Any, Any] = {
     abc.Collection: list,
@@ -67,7 +67,7 @@ _SAME_IN_JSON: dict[Any, Any] = {
     abc.MutableMapping: dict,
 }
 _SAYS_NOTHING = (Final, Required, NotRequired)
-"""What may stand around a type without changing which values it takes."""
+"""The wrappers of a type that do not change its values."""
 
 
 def build_type_schema(kind: Any, *, is_input: bool) -> JsonSchema:  # noqa: ANN401 - any type

@@ -41,7 +41,7 @@ def list_found_tools(block: Json) -> list[str]:
 
 
 def select_sendable_blocks(blocks: Iterable[Json], known: Collection[str]) -> list[Json]:
-    """What the API takes back of an answer: searches with results that refer to known tools.
+    """The part of an answer that the API accepts back: searches with results for known tools.
 
     A search that was cut off has no result, and a tool may be gone since it was found.
     """

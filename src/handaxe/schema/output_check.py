@@ -51,7 +51,7 @@ def _build_validator(output_type: Any, *, closed: bool) -> Any:  # noqa: ANN401 
 
 
 def _describe_error(error: Any) -> list[str]:  # noqa: ANN401 - of jsonschema_rs
-    """What is wrong, told by the names of fields; of alternatives, what the nearest one lacks."""
+    """The problem, with the names of fields. For alternatives, the problem of the nearest one."""
     kind = error.kind
     name = type(kind).__name__.rpartition("_")[2]
     if name in ("AnyOf", "OneOfNotValid") and kind.context:

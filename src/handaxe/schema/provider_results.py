@@ -1,4 +1,4 @@
-"""What a model reads of one result, and its pictures where a provider wants them apart."""
+"""The text of one result for a model, and its pictures if a provider wants them apart."""
 
 from typing import Any, cast
 

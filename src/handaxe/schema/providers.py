@@ -42,7 +42,7 @@ _SAID_IN_WORDS = {
     ),
 }
 _FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
-"""What strict input of every provider knows."""
+"""The keywords that strict input of every provider supports."""
 _GEMINI_KEEPS = {
     "type", "description", "enum", "default", "properties", "required", "items", "anyOf",
     "nullable", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems",

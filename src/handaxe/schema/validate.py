@@ -1,4 +1,4 @@
-"""What a model sent, as the typed input of a tool.
+"""Convert the input that a model sent to the typed input of a tool.
 
 Models send `"true"` for true, `"10"` for 10 and a list as JSON text. Where the declared type
 is unambiguous, the intended value is used and noted. Text is never changed, and a number counts as

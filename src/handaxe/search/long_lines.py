@@ -57,7 +57,7 @@ class HoldsNul(Exception):
 
 
 def find_long_files(paths: Iterable[str], directory: int, watch: SearchDeadline) -> list[str]:
-    """Those files, relative to an open directory, that hold a long line of text."""
+    """The files with a long line of text, relative to an open directory."""
     found: list[str] = []
     for path in paths:
         if watch.is_over():

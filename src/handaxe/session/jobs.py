@@ -42,7 +42,7 @@ AtEnd = Callable[[JobState], Awaitable[None]]
 
 
 MAX_LINES = 200
-"""So many lines of one watched command wait for the model; older ones make way."""
+"""Up to this many lines of one watched command wait for the model. Older ones are dropped."""
 
 
 class Notice(msgspec.Struct, frozen=True):

@@ -76,8 +76,8 @@ class OwnState:
                 state = msgspec.convert(saved, kind)
             except msgspec.ValidationError as error:
                 self.problems.append(
-                    f"What an earlier run saved as the state {kind.__name__} does not fit it any "
-                    f"more ({error}). The state starts with its defaults."
+                    f"The saved state {kind.__name__} of an earlier run does not fit its type "
+                    f"any more ({error}). The state starts with its defaults."
                 )
         self._objects[kind] = state
         self._saved[kind] = msgspec.json.encode(state)

@@ -1,4 +1,4 @@
-"""What a session may do without asking: mode, rules by source, grants, and who said what.
+"""The permission state of a session: mode, rules by source, and approvals.
 
 Rules are kept as the texts people wrote; `runtime.permission` reads them. Nothing here decides.
 """
@@ -28,7 +28,7 @@ class SourcedRule(msgspec.Struct, frozen=True):
     file: str | None = None
     line: int | None = None
     root: str | None = None
-    """What a leading `/` is relative to; None for the project's root."""
+    """The directory that a leading `/` is relative to. None is the project's root."""
     approved: tuple[ToolDefinition, ...] | None = None
     """The server's tools it was given for, as an answer; None if it was written by hand."""
 

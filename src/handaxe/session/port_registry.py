@@ -9,7 +9,7 @@ Offered = Mapping[type[Any] | str, Any]
 
 
 class PortRegistry(MutableMapping[type[Any], Any]):
-    """What tools can reach; asking whether there is something makes and loads nothing."""
+    """The objects that tools can use. Checking for one neither creates nor loads it."""
 
     def __init__(self, offered: Offered) -> None:
         self._made: dict[type[Any], Any] = {}

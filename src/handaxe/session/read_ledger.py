@@ -109,7 +109,7 @@ class ReadLedger:
         content: bytes | None,
         shown: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """The session itself changed lines: it knows the new version as far as the old one.
+        """The session itself changed lines, so it knows the same part of the new version.
 
         `shown` are new lines whose numbers and tags it knows.
         """

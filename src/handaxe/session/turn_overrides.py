@@ -1,4 +1,4 @@
-"""What a skill wants for the rest of a turn: another model, another effort."""
+"""The requests of a skill for the rest of a turn: another model, another effort."""
 
 from collections.abc import Callable
 

@@ -90,7 +90,7 @@ class EventRecorder:
         self._opening = opening
         self._listeners: list[EventListener] = []
         self._leaving: list[EventListener] = []
-        """Those who left and have events from before that to hear."""
+        """Removed listeners that must still receive earlier events."""
         self._problems: dict[str, str] = {}
         self.shared_calls = _open_shared_calls(hold, self.log, log)
         # Another holder may ask for a call as soon as this one lets go of it.
@@ -225,7 +225,7 @@ class SharedCalls:
         self._learn = learn
 
     def take(self, call_id: str) -> bool:
-        """Whether the call is to be made here; else it was made, or another holder makes it."""
+        """Whether this holder must make the call. Otherwise another holder does, or did."""
         is_taken = self._hold.take_call(call_id)
         # Others write down how a call ended before they let go of it.
         self._read_on()

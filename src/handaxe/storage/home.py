@@ -46,7 +46,7 @@ def find_data_home(given: str | os.PathLike[str] | None = None) -> Path:
 
 
 def explain_temporary_home(home: Path) -> str | None:
-    """What to know of a data directory among temporary files; None if it is another one."""
+    """A notice about a data directory among temporary files, or None."""
     if os.environ.get("HANDAXE_HOME") or home != _name_temporary_home():
         return None
     return (

@@ -11,7 +11,7 @@ from handaxe.contract.events import CallProgress, Event
 from handaxe.contract.faults import describe_error
 
 MOST_WAITING = 1000
-"""So many events wait for one listener."""
+"""Up to this many events wait for one listener."""
 STUCK_S = 10.0
 """Seconds that a closing session waits for a listener to handle one event."""
 TIDY_S = 0.5

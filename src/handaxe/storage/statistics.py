@@ -1,4 +1,4 @@
-"""What tools and hooks cost over many sessions: calls, failures, time, tokens; from their logs.
+"""The cost of tools and hooks over many sessions, from their logs.
 
 Tokens are the estimates that results and definitions carry; nothing here knows a price.
 """
@@ -63,7 +63,7 @@ class Statistics(msgspec.Struct, frozen=True):
     never_used: tuple[ToolCost, ...]
     """Offered to a model and never called, the longest definition first."""
     hooks: tuple[HookCost, ...] = ()
-    """Those first that were waited for longest."""
+    """Sorted by waiting time, the longest first."""
 
 
 def collect_statistics(

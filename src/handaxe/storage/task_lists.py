@@ -122,7 +122,7 @@ def _find_task(stored: _Stored, task_id: str) -> Task:
 
 
 def _apply_change(stored: _Stored, task: Task, change: TaskChange) -> Task:
-    """The task with what a change says of itself alone."""
+    """The task with a change that needs only the task itself."""
     values: dict[str, Any] = {
         name: value
         for name in ("subject", "description", "active_form", "status")

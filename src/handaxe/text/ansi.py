@@ -1,4 +1,4 @@
-"""What a program wrote for a terminal, as plain text."""
+"""Convert terminal output of a program to plain text."""
 
 import re
 

@@ -12,7 +12,7 @@ from typing import Any, AnyStr, cast
 import msgspec
 
 CHUNK = 1 << 18
-"""So many characters or bytes are worked on at once."""
+"""Number of characters or bytes per chunk."""
 LONG = 1 << 19
 """Longer texts are worked on in chunks, and in a thread where that is possible."""
 

@@ -1,4 +1,4 @@
-"""What changed between two texts, as hunks, as a unified diff, and in numbers.
+"""The changes between two texts, as hunks, as a unified diff, and in numbers.
 
 The time is bounded: equal beginnings and ends are cut off before lines are compared. A middle that
 repeats the same lines thousands of times is shown as one replaced block.

@@ -22,7 +22,7 @@ RUNTIME_TAGS: Final = (
     "skill-text",
     "conversation-summary",
 )
-"""What the runtime alone may say. Tags inside these need no place here: each guards its own."""
+"""Tags that only the runtime may write. Tags inside these are not listed."""
 
 _RUNTIME_NAMES = frozenset(tag.replace("-", "") for tag in RUNTIME_TAGS)
 # What looks like `<`, as far as fonts and models go.
@@ -121,7 +121,7 @@ def _escape_pieces(tag: str, pieces: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=64)
 def _compile_candidates(closing: str) -> re.Pattern[str]:
-    """What may open a tag: nearly all ordinary markup is known by its first letter."""
+    """The possible starts of a tag. The first letter identifies nearly all ordinary markup."""
     first = {name[0] for name in (*_RUNTIME_NAMES, closing) if name}
     others = "".join(sorted(set(ascii_lowercase) - first))
     return re.compile(rf"[{_OPENERS}](?!/?(?:[{others}]|[{others.upper()}]))")

@@ -104,7 +104,7 @@ class TreeTracker:
         return call.evidence.open_trace() if call is not None and call.is_running else None
 
     def find_left_out(self, paths: Sequence[str]) -> dict[str, str]:
-        """What at, below or above these paths is not saved for a call, with reasons.
+        """The paths at, below or above these that are not saved for a call, with reasons.
 
         The roots are saved as for a call, which then has less to do.
 

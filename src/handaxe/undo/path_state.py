@@ -25,7 +25,7 @@ from handaxe.undo.journal_files.records import ContentSplice, PathState, encode_
 KnownFile = tuple[FileVersion, bytes | None]
 """A file whose content was already read or written and hashed; with content if stored."""
 Known = Callable[[str], KnownFile | None]
-"""What the session knows about the file at a real path."""
+"""The session's knowledge about the file at a real path."""
 
 LookAt = Callable[[str, PathState | None], PathState]
 """The current state of a path, given its earlier state; None for unknown."""

@@ -393,7 +393,7 @@ def find_left_states(entry: CallEntry) -> AfterRecord:
 def find_undo_progress(
     entry: CallEntry, entries: Sequence[CallEntry]
 ) -> tuple[AfterRecord, UndoRecord | None]:
-    """What an interrupted undo left, and the record of its end if everything was done.
+    """The changes of an interrupted undo, and the record of its end if all was done.
 
     The intended states are known, so a path counts as changed by it only in such a state or a step
     before it. Other states come from others.

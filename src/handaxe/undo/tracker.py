@@ -44,7 +44,7 @@ REPLACING = frozenset(
 )
 """Tools that change files only by renaming or removing them."""
 WAITING = REPLACING - {"ApplyPatch", "Undo"}
-"""Those that make one change through `ChangeTracker.files` and return its faults."""
+"""Tools that make one change through `ChangeTracker.files` and return its faults."""
 _MEASURED_PARTS = 16
 """After adding this share of the budget, a session measures the total size."""
 _OFF = "Changes are not recorded: the settings say `fileCheckpointingEnabled: false`."

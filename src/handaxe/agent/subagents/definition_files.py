@@ -1,6 +1,6 @@
 """The agent types of a project: the host's, files from near to far, built-in ones.
 
-What a project's file starts or replaces applies only as far as the trust gate allows.
+The trust gate decides what a project's file may start or replace.
 """
 
 from collections.abc import Mapping, Sequence

@@ -48,7 +48,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing
     value: str
     advice: str = ""
-    """What to do if something is missing."""
+    """The remedy if something is missing."""
 
 
 EXTRAS = {

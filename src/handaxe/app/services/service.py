@@ -47,8 +47,8 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Arriving = Literal["needed", "all", "long"]
-"""What the first request waits for: required servers, all servers for a moment, or all servers up
-to their start limit.
+"""The first request waits for required servers, for all of them for a moment, or for all up to
+    their start limit.
 """
 
 

@@ -1,4 +1,4 @@
-"""What an own tool can see of the work around its call, read-only, and whom it can ask."""
+"""The read-only view of an own tool on the work around its call, and the people it can ask."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Conversation:
         self.messages = messages
         """The messages before the answer that makes the call; none where no `Agent` is at work."""
         self.parent_message = parent_message
-        """The answer that makes the call, as far as it has come; None where no model made it."""
+        """The answer that makes the call, up to now. None if no model made it."""
 
 
 class SessionInfo(ABC):

@@ -38,7 +38,7 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Variables of this process that it finds too, names or patterns."""
     timeout_s: float
     variables: Mapping[str, str] | None = None
-    """What commands of the session find because of hooks; given, it may leave more of them."""
+    """Variables that hooks set for commands of the session. If given, the hook may set more."""
 
 
 class HookCommandResult(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class HookCommandResult(msgspec.Struct, frozen=True):
     stdout: bytes
     stderr: bytes
     variables: Mapping[str, str | None] = {}
-    """What it left for later commands; None takes a variable away."""
+    """Variables that it set for later commands. None removes a variable."""
 
 
 class HookRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -149,7 +149,7 @@ class McpLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     client: dict[str, Any] = {}
     """Our registration, as the authorisation server knows it."""
     challenge: str = ""
-    """What the server said when it last refused; the next login asks for what it names."""
+    """The server's message at its last refusal. The next login requests the scopes it names."""
 
     def __repr__(self) -> str:
         """Without what must not be seen."""

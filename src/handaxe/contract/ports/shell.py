@@ -58,7 +58,7 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     how: Ended
     exit_code: int | None
-    """What the shell reported; 128 + n where a signal ended the shell itself."""
+    """The exit code of the shell, or 128 + n if a signal ended the shell."""
     signal: int | None = None
     duration_s: float
     cwd: str | None = None

@@ -11,7 +11,7 @@ from handaxe.contract.faults.undo import AmbiguousChange
 from handaxe.contract.ports.files import FileVersion
 
 ChangeKind = Literal["created", "modified", "deleted", "mode"]
-"""What a call did to a path."""
+"""The kinds of changes that a call makes to a path."""
 PutBack = Literal["restored", "removed", "recreated", "mode restored", "already as before"]
 """How a path was restored."""
 

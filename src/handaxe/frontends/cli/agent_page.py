@@ -15,7 +15,7 @@ from handaxe.frontends.cli.arguments import (
     parse_int,
 )
 
-_PROMPT = Argument("PROMPT", "what the agent should do", dest="prompt", nargs="*")
+_PROMPT = Argument("PROMPT", "task for the agent", dest="prompt", nargs="*")
 _SKIP_PERMISSIONS = Argument(
     "--dangerously-skip-permissions", "same as --permission-mode bypassPermissions"
 )

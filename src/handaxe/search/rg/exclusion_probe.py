@@ -58,7 +58,7 @@ class ExclusionProbe:
     def count_skipped(
         self, found: TextFound, last: RipgrepOutcome, *, is_complete: bool
     ) -> SkippedFiles:
-        """The skipped entries of the search, as far as they were counted."""
+        """The skipped entries of the search. Some may be uncounted."""
         is_told = self.is_asked and is_complete and not found.is_cut_short
         counted = self._survey.get_skipped()
         ignored = self.find_ignored(last) if is_told and counted.ignored_is_least else None

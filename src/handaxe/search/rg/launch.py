@@ -98,7 +98,7 @@ class RipgrepLauncher:
         return run.outcome
 
     def exclude_long_files(self, paths: Sequence[bytes]) -> Sequence[bytes]:
-        """Those files that ripgrep searches by their paths."""
+        """The files that ripgrep searches by their paths."""
         if not self.long_files:
             return paths
         cut = {os.fsencode(path) for path in self.long_files}

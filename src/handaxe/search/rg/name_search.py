@@ -189,7 +189,7 @@ class NameSearch:
         return self._pattern.goes_everywhere or self._pattern.can_match_below(self._base + path)
 
     def _decode(self, paths: list[bytes]) -> list[str]:
-        """Those paths that may fit, as text; decoding them together is faster."""
+        """The paths that may match, as text. Decoding them together is faster."""
         endings = tuple(map(os.fsencode, self._pattern.endings))
         joined = b"\0".join([path for path in paths if path.endswith(endings)])
         return os.fsdecode(joined).split("\0") if joined else []
@@ -206,7 +206,7 @@ class NameSearch:
         return False
 
     def _fitting(self, paths: Sequence[str]) -> list[str]:
-        """Those paths that the pattern matches and no rule hides."""
+        """The paths that the pattern matches and no rule hides."""
         pattern, base, hides = self._pattern, self._base, self._screen.hides
         found = [path for path in paths if path.endswith(pattern.endings)]
         if not pattern.endings_decide:

@@ -107,7 +107,7 @@ class FileFilter:
         self._types = None if query.file_type is None else _build_type_patterns(query.file_type)
 
     def is_wanted_file(self, path: str, *, is_ignored: bool) -> bool:
-        """Whether a file, relative to the search directory, is to be searched."""
+        """Whether to search a file, relative to the search directory."""
         if self._types is not None:
             name = path.rpartition("/")[2]
             if not any(glob.matches(name) for glob in self._types):

@@ -1,4 +1,4 @@
-"""What a text search skips, from a scan of a small tree or of the top of a large one."""
+"""The ignored entries of a text search, from a scan of a small tree or a large one's top."""
 
 import os
 from typing import NamedTuple
@@ -67,7 +67,7 @@ class IgnoredSurvey:
         )
 
     def select_missed(self, ignored: IgnoredEntries) -> IgnoredEntries:
-        """Those entries that would be searched if they were not ignored, and only then."""
+        """The entries that would be searched if they were not ignored."""
         wants = self._filter.is_wanted_file
         files = [
             path

@@ -11,10 +11,10 @@ from handaxe.search.walk.ignore_files import Ignores
 from handaxe.search.walk.root import SearchPlace
 
 SMALL_TREE = 3_000
-"""A tree of at most so many entries is small; a directory counts as ten more entries."""
+"""A tree with up to this many entries is small. A directory counts as ten more entries."""
 DIRECTORY_WEIGHT = 10
 MAX_DIRECTORY = 5_000
-"""Of a directory with so many entries only these are read; it makes the tree large."""
+"""In a directory with more entries only this many are read, and the tree counts as large."""
 
 
 class TreeScan:

@@ -54,7 +54,7 @@ class UnchangedPaths:
         self._old_ns = self._began_ns - MARGIN_NS
 
     def select_unsure(self, paths: Iterable[bytes]) -> list[bytes]:
-        """Those paths that may have led to another file."""
+        """The paths that may have led to another file."""
         if not self._has_usable_clock():
             return list(paths)
         known: dict[bytes, tuple[bool, bool]] = {}
@@ -67,7 +67,7 @@ class UnchangedPaths:
         return unsure
 
     def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
-        """Those directories in which files may have been replaced."""
+        """The directories in which files may have been replaced."""
         if self._are_named or not self._has_usable_clock():
             return set(directories)
         known: dict[bytes, tuple[bool, bool]] = {}

@@ -74,7 +74,7 @@ _OPERAND_WRITERS = split_names("every put in_place rest pack")
 def analyze(
     command: str, cwd: str = "/project", home: str = "/home/user", roots: tuple[str, ...] = ()
 ) -> CommandFacts:
-    """What `command` does when it runs in `cwd`; the disk is not read.
+    """The effects of `command` in `cwd`, without reading the disk.
 
     The top of the repository around `cwd` may be any directory up to one of `roots`.
     """
@@ -416,7 +416,7 @@ def read_effects(
     *,
     bounded: bool = False,
 ) -> Effects:
-    """What a command reads and writes; `bounded`: with an upper bound of its writes, for undo."""
+    """The reads and writes of a command. `bounded` adds an upper bound of its writes, for undo."""
     facts = analyze(command, cwd, home, roots)
     if facts.only_reads:
         return _MOVES if facts.changes_directory else Effects.none()

@@ -65,7 +65,7 @@ class Removal(Struct, frozen=True):
 
 
 class FileUses(Struct, frozen=True):
-    """The files of one command, as far as its words show."""
+    """The files of one command that its words name."""
 
     uses: tuple[PathUse, ...] = ()
     sweeps: tuple[RecursiveRead, ...] = ()
@@ -203,7 +203,7 @@ class CommandPart(Struct, frozen=True, kw_only=True):
 
 
 class CommandFacts(Struct, frozen=True, kw_only=True):
-    """What one command text does, independent of rules."""
+    """The effects of one command text, independent of rules."""
 
     text: str
     cwd: str

@@ -379,7 +379,7 @@ def _resolve(future: "asyncio.Future[T]", value: T) -> None:
 
 
 def find_cwd_problem(path: str, *, is_confined: bool) -> str | None:
-    """Why a program cannot start in a directory; None if it can, as far as known."""
+    """The reason why a program cannot start in a directory, or None if it seems possible."""
     if not os.access(path, os.X_OK):
         return os.strerror(_get_errno(path))
     if is_confined and os.geteuid() == 0 and not _is_open_to_owner(path):

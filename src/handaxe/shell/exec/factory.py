@@ -22,7 +22,7 @@ _DAY_S = 86_400.0
 PRUNE_EVERY_BYTES = 64 << 20
 """After writing this much, the total size of output is checked again."""
 _written: dict[Path, int] = {}
-"""What this process has written since its last check, by sessions directory."""
+"""The bytes that this process has written since its last check, by sessions directory."""
 
 
 def create_shell(

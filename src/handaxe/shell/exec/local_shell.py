@@ -336,7 +336,7 @@ def _confine(
     command: ShellCommand,
     reserved: set[int],
 ) -> ConfinedCommand:
-    """What is run in place of a command, in the sandbox if there is one."""
+    """The command line that really runs, in the sandbox if there is one."""
     if confiner is None:
         return ConfinedCommand(argv=argv, env=env, is_confined=False)
     confined = confiner.confine(

@@ -33,7 +33,7 @@ class RestoredJob(Job):
         """It has ended."""
 
     def tail(self, limit_chars: int) -> str:
-        """The end of its output, as far as it is stored."""
+        """The stored end of its output."""
         raw, size = self._read(limit_chars * 4)
         text = to_plain_text(raw, begins_whole=len(raw) == size, ends_whole=True)
         return text[-limit_chars:] if limit_chars > 0 else ""

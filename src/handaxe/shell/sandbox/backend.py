@@ -29,7 +29,7 @@ class SandboxBackend(msgspec.Struct, frozen=True, kw_only=True):
     bubblewrap_problem: str | None = None
     landlock_problem: str | None = None
     landlock_weakness: str | None = None
-    """What this kernel's Landlock does not protect, so that it must be requested."""
+    """A restriction that this kernel's Landlock cannot enforce, so that commands need approval."""
 
     @property
     def problem(self) -> str:
@@ -60,7 +60,7 @@ def find_backend(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Sand
 
 
 def find_landlock_weakness(version: int) -> str | None:
-    """What a Landlock version leaves open so that files cannot be restored; None: nothing."""
+    """The gaps of a Landlock version that prevent restoring files. None means no gap."""
     if version >= _KEEPS_SIGNALS:
         return None
     return (

@@ -70,7 +70,7 @@ _WEAK_UNDER_LANDLOCK = {
 
 
 def probe(means: SandboxBackend | None = None) -> tuple[Dimension, ...]:
-    """What is protected here; takes milliseconds, once per process."""
+    """Probe the protection on this machine. Takes milliseconds, once per process."""
     return _probe_backend(means or find_backend())
 
 

@@ -86,7 +86,7 @@ class _Listing(msgspec.Struct):
 
 
 class RootPathRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What rules say about single files and directories in a root."""
+    """The rules about single files and directories in a root."""
 
     hides: Callable[[str], bool] | None = None
     """Whether a path may not be read."""

@@ -1,4 +1,4 @@
-"""What a sandboxed command may access, as one value."""
+"""The access of a confined command, as one value."""
 
 import os
 import stat

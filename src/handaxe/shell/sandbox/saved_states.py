@@ -288,7 +288,7 @@ def _give(descriptor: int, state: SavedState) -> None:
 
 
 def compute_stamp(found: os.stat_result, *, is_settled: bool = False) -> tuple[int, ...]:
-    """What changes with every change of a file; empty if the file is too recent."""
+    """A stamp that every change of a file changes. Empty if the file is too recent."""
     if not is_settled and abs(time.time_ns() - found.st_ctime_ns) < _SETTLED_NS:
         return ()
     return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size, found.st_mode)

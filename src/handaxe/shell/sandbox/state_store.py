@@ -27,7 +27,7 @@ _stores: dict[str, tuple["SavedStateStore", int]] = {}
 
 
 class RestoreRecord(msgspec.Struct, frozen=True):
-    """What must be restored after a command, as plain data."""
+    """The state to restore after a command, as plain data."""
 
     roots: tuple[str, ...]
     aside: str

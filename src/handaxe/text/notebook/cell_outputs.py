@@ -1,4 +1,4 @@
-"""What the outputs of a notebook cell amount to: their text, cut to fit, and their pictures."""
+"""The outputs of a notebook cell: their text, cut to fit, and their pictures."""
 
 import re
 from collections import deque
@@ -25,7 +25,7 @@ TEXTS = (
     "image/svg+xml",
     "text/html",
 )
-"""What is shown of an output that comes in several forms: the first of these that it has."""
+"""The preferred forms of an output that comes in several forms, best first."""
 
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _LONG_BYTES = 1 << 18

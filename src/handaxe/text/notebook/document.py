@@ -115,7 +115,7 @@ class Notebook(msgspec.Struct, frozen=True):
 
 
 def read_notebook(data: bytes) -> Notebook:
-    """The notebook in `data`, checked as far as reading it needs.
+    """Parse the notebook in `data`, with the checks that reading needs.
 
     Raises:
         NotANotebook: It is something else, or of a format before 4.

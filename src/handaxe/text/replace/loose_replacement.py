@@ -14,7 +14,7 @@ _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
 class UnclearReplacement(Exception):
-    """What the replacement would have to be in the file's own form is not certain."""
+    """The form of the replacement in the file's own style is uncertain."""
 
 
 def adapt_new(place: LoosePlace, new: str) -> str:

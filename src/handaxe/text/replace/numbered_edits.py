@@ -81,7 +81,7 @@ class NumberedEdits(LineEdits):
         return self._haystack.count(self._break, self._haystack.first, self._haystack.size)
 
     def lines_of(self, text: str) -> tuple[str, ...]:
-        """The lines of a text that is to be put in; a break at its end begins no further line."""
+        """The lines of a text to insert. A final line break begins no further line."""
         lines, _ = self._haystack.split(text)
         if lines and not lines[-1]:
             lines.pop()

@@ -1,4 +1,4 @@
-"""What a replacement changes: a plan of splices, the runs of items it consists of, or a refusal."""
+"""The plan of a replacement: splices and the runs of items in them, or a refusal."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

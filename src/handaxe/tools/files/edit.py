@@ -52,7 +52,7 @@ class EditData(TypedDict):
     originalFile: Annotated[
         str | None, "The previous content; null if the file was new or is too large."
     ]
-    structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
+    structuredPatch: Annotated[list[PatchHunk], "The changes. Empty for a new file."]
     userModified: bool
     replaceAll: bool
     matched_with: NotRequired[

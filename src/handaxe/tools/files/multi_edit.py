@@ -77,7 +77,7 @@ class MultiEditData(TypedDict):
     originalFile: Annotated[
         str | None, "The previous content; null if the file was new or is too large."
     ]
-    structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
+    structuredPatch: Annotated[list[PatchHunk], "The changes. Empty for a new file."]
     userModified: bool
     matched_with: NotRequired[Annotated[str, "The least exact way in which a text was found."]]
     encoding: NotRequired[str]

@@ -41,7 +41,7 @@ class WriteData(TypedDict):
     type: Literal["create", "update"]
     filePath: str
     content: str
-    structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
+    structuredPatch: Annotated[list[PatchHunk], "The changes. Empty for a new file."]
     originalFile: Annotated[
         str | None, "The previous content; null if the file was new or is too large."
     ]

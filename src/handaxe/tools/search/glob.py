@@ -43,7 +43,7 @@ _NO_VERSION_CONTROL = "Version control directories such as .git are not listed."
 
 
 class GlobArgs(ToolArgs, kw_only=True):
-    pattern: Annotated[str, "What paths have to fit, such as `**/*.py`."]
+    pattern: Annotated[str, "The pattern that paths must match, such as `**/*.py`."]
     path: Annotated[str | None, "The directory to search; default: the working directory."] = None
     limit: Annotated[int, msgspec.Meta(ge=0), "Files to list; 0 = all."] = 100
     offset: Annotated[int, msgspec.Meta(ge=0), "Files to skip first."] = 0

@@ -64,7 +64,7 @@ class PathState(msgspec.Struct, frozen=True, omit_defaults=True):
     missing_parents: int = 0
     """How many of the directories above were missing too."""
     names: tuple[str, ...] | None = None
-    """Of a directory: patterns of new names in it that count; None: everything below it."""
+    """For a directory: patterns of new names in it that count, or None for everything below it."""
 
     @property
     def place(self) -> str:

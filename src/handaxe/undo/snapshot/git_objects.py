@@ -197,7 +197,7 @@ class _Reader:
         except OSError as error:
             raise NotInGit("git does not answer") from error
         if hash_blob(content).hex() != name:
-            raise NotInGit("what git kept of it is damaged")
+            raise NotInGit("git's copy of it is damaged")
         return content
 
     def close(self) -> None:

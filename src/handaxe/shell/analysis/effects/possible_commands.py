@@ -75,7 +75,7 @@ class CommandCandidate(Struct, frozen=True):
 
 
 class PartCandidates(Struct):
-    """What a part could run, and what is unknown about it."""
+    """The commands that a part could run, and its unknowns."""
 
     candidates: list[CommandCandidate] = []
     mentions: list[tuple[str, ...]] = []
@@ -218,7 +218,7 @@ class CommandFinder:
                 self.command(fields[index:], depth + 1, certain=False)
 
     def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> bool:
-        """Inspect the command inside a wrapper; whether all its words were understood."""
+        """Inspect the command inside a wrapper and return whether all its words were understood."""
         inner = find_inner_commands(fields)
         self.found.unknown = self.found.unknown or inner.unknown
         before = self.cwds

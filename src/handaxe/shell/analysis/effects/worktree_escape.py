@@ -1,4 +1,4 @@
-"""Find ways in which a command may leave its checkout, as far as its text shows.
+"""Find ways in which the text of a command may leave its checkout.
 
 An agent in a worktree must not change the main checkout. This finds paths there, git options for
 another directory, and unknown directories. What a program computes at run time is invisible here; a

@@ -163,7 +163,7 @@ def _bound_act(node: Simple, state: ShellState) -> Act:
     check_assignments(node, state)
     program, arguments, fields = _read(node, state)
     if arguments.has(*_load_tables()[1][program].get("unbounded", "").split()):
-        raise NotProven(f"what {program} writes is not in its words")
+        raise NotProven(f"the words of {program} do not name its writes")
     _check_order(fields, arguments)
     return _check_form(program, arguments, state)
 
@@ -183,7 +183,7 @@ def _read(node: Simple, state: ShellState) -> tuple[str, Arguments, list[Field]]
     program = get_program(fields[0]) if fields else ""
     table = _load_tables()[0].get(program)
     if table is None:
-        raise NotProven(f"what {program} writes is not in its words")
+        raise NotProven(f"the words of {program} do not name its writes")
     return program, read_arguments(fields[1:], table), fields
 
 
@@ -201,7 +201,7 @@ def _check_literal(word: Word) -> None:
         raise NotProven(f"{word.text} is not literal")
     is_locale = '$"' in word.text or ("$'" in word.text and "\\" in word.text)
     if is_locale and not all(piece.text.isascii() for piece in word.pieces):
-        raise NotProven(f"what {word.text} means depends on the locale")
+        raise NotProven(f"the meaning of {word.text} depends on the locale")
 
 
 def _bound_fill(_program: str, arguments: Arguments, seen: OperandPaths) -> Act:

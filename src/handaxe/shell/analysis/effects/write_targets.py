@@ -40,7 +40,7 @@ _SED_DOES_MORE = re.compile(r"[wWe]")
 
 
 class WriterOptions(Struct, frozen=True):
-    """What one program writes, by its words."""
+    """The writes of one program, from its words."""
 
     shape: str = ""
     outputs: frozenset[str] = frozenset()

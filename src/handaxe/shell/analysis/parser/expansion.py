@@ -1,4 +1,4 @@
-"""Expand words to arguments, as far as the text alone determines them.
+"""Expand words to arguments from the text alone.
 
 A field is known, a glob below a known directory, or unknown; it is never guessed.
 """

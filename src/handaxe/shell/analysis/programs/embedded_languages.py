@@ -126,7 +126,7 @@ def is_printing_awk(program: str) -> bool:
 
 
 def _get_slash_context(kind: str, text: str) -> str:
-    """What a following slash means after this token."""
+    """The meaning of a slash after this token."""
     if text in ("print", "printf", "in", "else", "do", "exit"):
         return ""
     if kind == "word" and text in _AWK_CALLS:

@@ -55,7 +55,7 @@ _LS_FILES_PLAIN = split_names(
 def prove_listed_operands(
     producer: list[Field], xargs: list[Field], state: ShellState, setting: ProofContext
 ) -> ListedOperands:
-    """What `producer | xargs consumer` reads; raises `NotProven` otherwise."""
+    """The files that `producer | xargs consumer` reads. Raises `NotProven` if unknown."""
     if state.cwds != frozenset({setting.cwd}):
         raise NotProven("the directory of the listing is unknown")
     argv = tuple(_require_literal(field) for field in producer)

@@ -93,7 +93,7 @@ def check_listing(field: Field, state: ShellState) -> list[PathUse]:
         for name in _VARIABLE.findall(field.text):
             value = state.variables.get(name)
             if value is not None and value.kind == "known" and _GLOBBING.intersection(value.value):
-                raise NotProven(f"what {field.text} lists is unknown before the command runs")
+                raise NotProven(f"the matches of {field.text} are unknown before the command runs")
     return []
 
 

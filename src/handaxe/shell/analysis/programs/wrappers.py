@@ -48,7 +48,7 @@ class WrapperOptions(Struct, frozen=True):
 
 
 class InnerCommands(Struct):
-    """What a wrapper runs: argument lists and shell texts, each certain or possible."""
+    """The commands that a wrapper runs: argument lists and shell texts, certain or possible."""
 
     commands: list[tuple[list[Field], bool]] = []
     texts: list[tuple[Field, bool]] = []

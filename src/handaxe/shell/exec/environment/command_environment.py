@@ -1,4 +1,4 @@
-"""What a command finds in its environment: the user's own, without traps for an unattended shell.
+"""The environment of a command: the user's own, without traps for an unattended shell.
 
 All variables of the user are passed on, so that the tools of version managers are found. The
 exceptions are names that look like secrets, names that settings list, and variables that make a

@@ -1,4 +1,4 @@
-"""What the user's interactive bash knows, captured once: functions, aliases, PATH.
+"""The state of the user's interactive bash, captured once: functions, aliases, PATH.
 
 Reading start-up files for every command would cost a good part of a second each, and what they do
 would happen each time. So one interactive bash reads them once and writes down what it then knows.
