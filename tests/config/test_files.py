@@ -176,7 +176,7 @@ def test_a_file_that_breaks_keeps_what_it_forbade_and_loses_what_it_allowed(proj
     assert found.settings.read.line_format == "tab"
     (told,) = found.warnings
     assert told.startswith((f"{own}:1: ", f"{own}:2: "))
-    assert "still holds" in told
+    assert "still apply" in told
     write(own, rules(allow=["A"]))
     found.refresh()
     assert permissions(found).allow == ("A",)

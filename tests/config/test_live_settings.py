@@ -62,7 +62,7 @@ async def test_a_file_that_breaks_keeps_its_deny_rules_and_whoever_listens_is_to
         assert (await session.call("Read", file_path=readme)).code == "permission.denied"
         (changed,) = [event for event in told if isinstance(event, SettingsChanged)]
         assert changed.files == (str(file),)
-        assert "still holds" in changed.warnings[0]
+        assert "still apply" in changed.warnings[0]
         assert session.warnings == changed.warnings
 
 

@@ -73,7 +73,7 @@ async def test_a_mistake_that_may_have_been_a_rule_takes_no_rule_away(
         for _ in range(2):
             assert (await session.call("Read", file_path="README")).code == "permission.denied"
             assert not (await session.call("Read", file_path="OTHER")).ok
-        assert any("still holds" in warning for warning in session.warnings)
+        assert any("still apply" in warning for warning in session.warnings)
     # Neither does it between two runs, nor while it waits there.
     for _ in range(2):
         assert await code_of(project, home) == "permission.denied"
@@ -109,7 +109,7 @@ async def test_a_file_that_broke_between_two_runs_still_denies(project, file, tm
             assert not (await session.call("Read", file_path="OTHER")).ok
             # What it allowed is not remembered.
             assert not (await session.call("Write", file_path="new", content="x")).ok
-            assert any("still holds" in warning for warning in session.warnings)
+            assert any("still apply" in warning for warning in session.warnings)
 
 
 @pytest.mark.parametrize(

@@ -199,4 +199,4 @@ def test_a_running_session_tells_of_a_file_that_breaks(project):
         write(file, "{")
         out, errors = process.communicate(line, timeout=60)
     assert json.loads(out)["code"] == "permission.denied"
-    assert "still holds" in errors
+    assert "still apply" in errors

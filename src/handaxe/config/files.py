@@ -144,7 +144,7 @@ class SettingsFile:
         kept = tuple(e for e in before if e.kind == "item" and (e.path, e.value) not in said)
         if not kept:
             return fragment
-        told = "a rule may be lost in a mistake; what it denied or asked for before still holds"
+        told = "a mistake may hide a rule; its earlier deny and ask rules still apply"
         problem = SettingsProblem(Origin(self.source, self.path), f"{told}, until it is mended")
         return msgspec.structs.replace(
             fragment,
@@ -173,9 +173,7 @@ class SettingsFile:
                 "mode wider than `default`, until it is fixed"
             )
         else:
-            told = (
-                "until the file is fixed, its earlier deny rules apply and its allow rules do not"
-            )
+            told = "until the file is fixed, its earlier deny rules still apply and its allow rules do not"
         problem = SettingsProblem(
             Origin(self.source, self.path, line), f"{reason}; {told}", is_value=True
         )
