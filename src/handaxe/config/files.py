@@ -173,7 +173,10 @@ class SettingsFile:
                 "mode wider than `default`, until it is fixed"
             )
         else:
-            told = "until the file is fixed, its earlier deny rules still apply and its allow rules do not"
+            told = (
+                "until the file is fixed, its earlier deny rules still apply "
+                "and its allow rules do not"
+            )
         problem = SettingsProblem(
             Origin(self.source, self.path, line), f"{reason}; {told}", is_value=True
         )
