@@ -15,7 +15,7 @@ def test_the_check_says_how_to_install_what_is_missing(tmp_path: Path):
         [CHECK], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
     )
     assert said.returncode == 1
-    assert "sudo apt-get install strace gcc libc6-dev" in said.stdout
+    assert "sudo apt-get install strace chromium gcc libc6-dev" in said.stdout
 
 
 def test_a_fault_test_that_is_skipped_has_failed(tmp_path: Path):
