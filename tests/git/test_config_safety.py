@@ -230,7 +230,7 @@ def test_a_submodule_is_clean_seen_from_inside(tmp_path):
 def test_an_index_that_cannot_be_read_is_not_trusted(content, tmp_path):
     top = repository(tmp_path / "top")
     (top / ".git/index").write_bytes(content + b"\0\0\xe0\0")
-    assert "is unknown" in explain_git_doubt(str(top))
+    assert "are unknown" in explain_git_doubt(str(top))
 
 
 async def test_the_reason_names_the_key(tmp_path):
