@@ -377,3 +377,33 @@ async def test_a_project_chooses_no_back_end_for_searches(project: Path):
     async with Session(project, trusted=True) as session:
         assert session.settings.web.search is None
         assert (await session.call("WebSearch", query="anything")).code == "call.unknown_tool"
+
+
+async def test_a_small_model_answers_and_its_failure_leaves_the_page(
+    project: Path, tmp_path: Path, pages: PageServer
+):
+    script = tmp_path / "small.toml"
+    script.write_text('[[turn]]\ntext = "It says Hello."\n')
+    async with Session(
+        project,
+        allow=["WebFetch(domain:localhost)"],
+        settings={"web": {"answer_model": f"scripted:{script}"}},
+    ) as session:
+        answered = await fetch(session, pages.url("/simple"))
+        failed = await fetch(session, pages.url("/simple"))
+    assert answered.data["result"] == "It says Hello."
+    assert answered.data["answeredBy"] == f"scripted:{script}"
+    assert "# Hello" in answered.text
+    assert failed.ok
+    assert "# Hello" in failed.text
+    assert "small model did not answer" in failed.notes[0]
+
+
+async def test_a_pdf_goes_through_the_reader_of_read(free: Session, pages: PageServer):
+    document = io.BytesIO()
+    Image.new("RGB", (80, 80), (0, 0, 255)).save(document, "PDF")
+    pages.pages["/p.pdf"] = Reply(document.getvalue(), type="application/pdf")
+    result = await fetch(free, pages.url("/p.pdf"))
+    assert result.ok, result.text
+    assert "page 1 of 1" in result.text
+    assert [type(block).__name__ for block in result.content] == ["ImageBlock"]
